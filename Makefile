@@ -11,9 +11,11 @@ BENCH ?=
 BODY ?=
 TARGET ?=
 SECONDS_EACH ?=
+PROGRAM ?=
+FOLDER ?=
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo nextest
 	@scripts/test.sh $(ARGS)
@@ -81,8 +83,17 @@ advisories: ## known vulnerabilities of crates; fetches the database, and fails 
 sbom: ## the bill of materials (CycloneDX) into target/sbom
 	@scripts/sbom.sh
 
-release: ## program, bill of materials and digests into target/dist
-	@scripts/release.sh
+package: ## .deb, .rpm and .tar.gz of the profile dist, bill of materials, digests into target/packages; PROGRAM=FILE takes a built one
+	@scripts/package.sh $(PROGRAM)
+
+test-package: ## installs the packages in a Debian made by debootstrap and runs the first batch there; FOLDER=target/packages takes made ones
+	@scripts/test-package.sh $(FOLDER)
+
+test-kubernetes: ## lints and renders the Helm chart, validates it and the manifests against Kubernetes' schemas
+	@scripts/test-kubernetes.sh
+
+release: ## what `make package` makes, the chart and the notes, from a clean commit
+	@scripts/release.sh $(PROGRAM)
 
 docs: ## write the generated documents anew; the outputs in the tutorial need servers (`make servers`)
 	PROCESSION_UPDATE_DOCS=1 cargo test --test it docs::
@@ -96,4 +107,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: docs-site help test test-quick test-lineage test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop test-cgroups test-engines
+.PHONY: docs-site help test test-quick test-lineage test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom package test-package test-kubernetes release docs servers servers-stop test-cgroups test-engines

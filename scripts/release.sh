@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What a release consists of, in target/dist: the program, its bill of materials, and the digests of both.
+# What a release consists of, in target/packages: packages of the program, bill of materials, chart, digests.
+# From a commit, so that it can be made again; the workflow `release` does the same for static programs on two processors.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,12 +12,11 @@ if [ -n "$(git status --porcelain)" ]; then
 fi
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-dist=target/dist
-rm -rf "$dist"
-mkdir -p "$dist"
-cargo build --release --locked --bin procession
-install -m 0755 target/release/procession "$dist/procession"
-scripts/sbom.sh "$dist/procession.cdx.json"
-cp LICENSE SECURITY.md docs/third-party.json "$dist/"
-(cd "$dist" && sha256sum procession procession.cdx.json LICENSE SECURITY.md third-party.json >SHA256SUMS)
-say "$dist: $("$dist/procession" --version), commit $(git rev-parse --short HEAD)"
+scripts/package.sh "$@"
+out=target/packages
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+scripts/test-kubernetes.sh "$out/procession-chart-$version.tgz" >&2
+cp SECURITY.md docs/third-party.json "$out/"
+scripts/release-notes.sh "$version" >"$out/release-notes.md"
+(cd "$out" && sha256sum -- $(ls | grep -v SHA256SUMS) >SHA256SUMS)
+say "$out: procession $version, commit $(git rev-parse --short HEAD)"

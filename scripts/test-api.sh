@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Holds every route of the API against its own description, with requests that Schemathesis makes up: right
-# ones, wrong ones, ones nobody would send. A server on a database of its own, on this machine alone.
+# Holds the API against its own description, on a server with a database of its own, on this machine alone:
+# the example of each operation (tests/api/examples.py), two clients that generators make of the description
+# (tests/api/client.ts, client.py), and requests that Schemathesis makes up: right ones, wrong ones, odd ones.
 #   scripts/test-api.sh                     # what `make test` does: bounded, the same requests each time
+#   UPDATE_EXAMPLES=1 scripts/test-api.sh   # records the examples anew into src/api/examples.json
 #   EXAMPLES=200 SEED=7 scripts/test-api.sh # longer, others
 #   ONLY='^/api/v1/batches' scripts/test-api.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { printf 'test-api: %s\n' "$*" >&2; }
-wanted='schemathesis==4.32.5'
+wanted=(schemathesis==4.32.5 openapi-python-client==0.29.1)
 place=target/test-api-venv
 mark=$place/.installed
 examples=${EXAMPLES:-15}
@@ -27,13 +29,13 @@ if [ -z "$python" ] || ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     fi
 fi
 python=$("$python" -c 'import sys; print(sys.executable)')
-state="$wanted for $python"
+state="${wanted[*]} for $python"
 if [ "$(cat "$mark" 2>/dev/null || true)" != "$state" ]; then
-    say "installing $wanted into $place"
+    say "installing ${wanted[*]} into $place"
     rm -rf "$place"
     mkdir -p "$place"
     "$python" -m venv "$place/venv" >&2
-    "$place/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "$wanted" >&2
+    "$place/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "${wanted[@]}" >&2
     printf '%s\n' "$state" >"$mark"
 fi
 
@@ -53,6 +55,10 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+code=0
+# Recorded on a server of its own, which holds what the examples show.
+"$here/$place/venv/bin/python" tests/api/examples.py "$program" ${UPDATE_EXAMPLES:+--update} || code=1
 
 # Something of everything, so that there is something to find.
 for name in $(compgen -e PROCESSION_ || true); do unset "$name"; done
@@ -74,10 +80,40 @@ for _ in $(seq 200); do
 done
 [ -n "$address" ] || { say "the server does not say where it is"; cat "$work/err" >&2; exit 1; }
 
+# Clients that generators make of the description.
+generate_clients() {
+    mkdir -p "$work/ts" "$work/py"
+    "$python" - "$address/api/v1/openapi.json" >"$work/openapi.json" <<'PY'
+import sys, urllib.request
+sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode())
+PY
+    cp "$here/tests/api/client.ts" "$work/ts/"
+    ln -s "$here/tests/node/node_modules" "$work/ts/node_modules"
+    (
+        cd "$work/ts"
+        printf '{"type": "module"}\n' >package.json
+        node_modules/.bin/openapi-typescript ../openapi.json -o schema.d.ts >/dev/null
+        node_modules/.bin/tsc --strict --target es2022 --module nodenext --skipLibCheck false \
+            --types node --outDir . client.ts
+        node client.js "$address" "$token"
+    )
+    "$here/$place/venv/bin/openapi-python-client" generate --path "$work/openapi.json" --output-path "$work/py/made" \
+        --meta none --overwrite >"$work/py/out" 2>&1 || { cat "$work/py/out" >&2; return 1; }
+    if grep -q WARNING "$work/py/out"; then
+        say "openapi-python-client leaves something out:"
+        cat "$work/py/out" >&2
+        return 1
+    fi
+    mv "$work/py/made" "$work/py/procession_client"
+    PYTHONPATH=$work/py "$here/$place/venv/bin/python" "$here/tests/api/client.py" "$address" "$token"
+}
+scripts=$here/scripts
+"$scripts/test-node.sh"
+generate_clients || { say "a generated client does not work"; code=1; }
+
 only=()
 [ -n "${ONLY:-}" ] && only=(--include-path-regex "$ONLY")
 say "$address, $examples examples per route, seed $seed"
-code=0
 ask() {
     "$here/$place/venv/bin/schemathesis" run "$address/api/v1/openapi.json" \
         --header "Authorization: Bearer $token" \
@@ -90,8 +126,7 @@ ask() {
 # A schema says less than the rules (what a code may look like, whose page a cursor is of), so requests that fit
 # it may be refused (positive_data_acceptance). `events` never ends. What may end the token that asks, or its
 # owner, comes last, when it is needed no more.
-lethal=(delete_session_tokens_token_id delete_tokens_token_id delete_users_name patch_users_name
-    post_users_name_password_reset delete_users_name_sessions)
+lethal=(revokeOwnToken revokeToken deleteUser updateUser resetPassword endUserSessions)
 ask "${lethal[@]/#/--exclude-operation-id=}" "$@"
 # Without its token every answer is a refusal, and nothing was tested.
 if ! "$here/$place/venv/bin/python" - "$address/api/v1/session" "$token" <<'PY'; then

@@ -39,7 +39,9 @@ pub use crate::app::guard::{DefinitionChange, Guard, LostUpdate};
 pub use crate::app::migration::{RunningProcess, TablesInUse};
 pub use crate::app::scheduler_tables::{NoSchedulerDatabase, scheduler_tables};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
-pub use crate::app::versions::{Applied, Authorship, BeingChanged, SharedSource, whoami};
+pub use crate::app::versions::{
+    Applied, Authorship, BeingChanged, SharedSource, SharedThing, whoami,
+};
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]
@@ -59,6 +61,7 @@ use crate::db::{self, Dialect};
 use crate::definition::{self, DefinitionDifference, Loaded};
 use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::id::{GroupCode, NodeId};
+use crate::domain::job::borrowed::BorrowedDefinition;
 use crate::domain::job::part;
 use crate::domain::job::script_isolation::ScriptIsolationReport;
 use crate::domain::job::{Definition, JobKind, Shared};
@@ -73,6 +76,7 @@ use crate::handler::HANDLERS;
 use crate::secret_store::SecretStores;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 use tokio::sync::mpsc;
@@ -248,30 +252,28 @@ pub enum Apply {
 
 /// The part of `stored` that `wanted` covers: its groups with their jobs, its sources.
 fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
-    let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
-    let sources: HashSet<_> = wanted.sources.iter().map(|s| &s.name).collect();
-    let jobs = part::cloned_where(&stored.jobs, |job| groups.contains(&job.group));
     Definition {
-        sources: stored.sources.iter().filter(|s| sources.contains(&s.name)).cloned().collect(),
-        groups: stored.groups.iter().filter(|g| groups.contains(&g.code)).cloned().collect(),
-        dependencies: part::cloned_where(&stored.dependencies, |d| groups.contains(&d.group)),
-        externals: stored
-            .externals
-            .iter()
-            .filter(|e| groups.contains(&e.waiting_group))
-            .cloned()
-            .collect(),
-        shared: named_in(&stored.shared, &wanted.shared),
         calendars: stored.calendars.clone(),
         stored_secrets: stored.stored_secrets.clone(),
         configured_secrets: stored.configured_secrets.clone(),
         executor_groups: stored.executor_groups.clone(),
-        jobs,
-        schedules: part::schedules_of(stored, wanted),
+        ..its_borrowed_part(stored, wanted).to_definition()
     }
 }
 
-/// The shared objects of `stored` whose names are in `wanted`.
+/// The same without a copy of it.
+fn its_borrowed_part<'a>(stored: &'a Definition, wanted: &Definition) -> BorrowedDefinition<'a> {
+    let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
+    let sources: HashSet<_> = wanted.sources.iter().map(|s| &s.name).collect();
+    let all = BorrowedDefinition::from_definition(stored);
+    let mut part = all.with_groups(|code| groups.contains(code));
+    part.sources.retain(|s| sources.contains(&s.name));
+    part.shared = Cow::Owned(named_in(&stored.shared, &wanted.shared));
+    part.schedules = part::schedules_of(stored, wanted);
+    part
+}
+
+/// Of what all groups share, that which has the same names in `wanted`.
 fn named_in(stored: &Shared, wanted: &Shared) -> Shared {
     fn keep_stored<T: Clone>(stored: &[T], wanted: &[T], name: impl Fn(&T) -> &str) -> Vec<T> {
         let names: HashSet<&str> = wanted.iter().map(&name).collect();
@@ -327,6 +329,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<executor_groups::BadGroup>()
             || e.is::<crate::domain::job::job_key::JobNameError>()
             || e.is::<SharedSource>()
+            || e.is::<SharedThing>()
             || e.is::<ForbiddenUses>()
             || e.is::<UnknownUses>()
             || e.is::<ForeignPassword>()

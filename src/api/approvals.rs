@@ -1,7 +1,7 @@
 //! Approvals that APPROVAL jobs wait for: list, approve, reject.
 
 use crate::api::authorize;
-use crate::api::batch_jobs::OfJob;
+use crate::api::batch_jobs::BatchJobPath;
 use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
@@ -20,21 +20,26 @@ pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("approvals")
         .get(
+            "listApprovals",
             "/approvals",
             needs,
-            "Approvals that jobs wait for, and past ones; newest first",
+            "List approvals that jobs wait for, and past ones, newest first",
             list_approvals,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/jobs/{job}/approve"),
+            "approveJob",
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/jobs/{job}/approve",
             needs,
-            "Approve an APPROVAL job that waits: its batch goes on",
+            "Approve a waiting APPROVAL job, so that its batch goes on",
             async |ask, of, body| give_decision(ask, of, body, ApprovalVerdict::Approve).await,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/jobs/{job}/reject"),
+            "rejectJob",
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/jobs/{job}/reject",
             needs,
-            "Reject an APPROVAL job that waits: it fails and is not tried again",
+            "Reject a waiting APPROVAL job: it fails and is not retried",
             async |ask, of, body| give_decision(ask, of, body, ApprovalVerdict::Reject).await,
         )
 }
@@ -101,7 +106,7 @@ struct DecisionAnswer {
 
 async fn give_decision(
     ask: ApiRequest,
-    of: OfJob,
+    of: BatchJobPath,
     body: DecisionBody,
     verdict: ApprovalVerdict,
 ) -> Result<DecisionAnswer, Problem> {

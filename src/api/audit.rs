@@ -10,7 +10,7 @@ use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::job_key::JobFilter;
 use crate::domain::time::Millis;
 use crate::store::audit::{AuditFilter, AuditRecord, list_page as acts};
-use crate::view::audit::{Act, AuditFormat};
+use crate::view::audit::{AuditEntryDetail, AuditFormat};
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
 use axum::response::{IntoResponse as _, Response};
@@ -19,18 +19,23 @@ use serde::Deserialize;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
-    Noun::new("audit").get("/audit", needs, "Acts, the latest first", list_acts).media(
-        ("/audit/export", "text/csv, application/x-ndjson"),
-        needs,
-        "Acts as a file, 5,000 at a time; the header X-Next-Cursor says where it goes on",
-        export,
-    )
+    Noun::new("audit")
+        .get("listAuditEntries", "/audit", needs, "List audit entries, newest first", list_acts)
+        .media(
+            "exportAuditEntries",
+            "/audit/export",
+            "text/csv, application/x-ndjson",
+            needs,
+            "Export audit entries as CSV or NDJSON, 5,000 per request; the header X-Next-Cursor \
+             is the next page's cursor",
+            export,
+        )
 }
 
 /// Filter for audit records; omitted fields do not restrict.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListActsQuery {
+struct ListAuditQuery {
     /// By this user.
     actor: Option<String>,
     /// The name of the action: force-success, schedule pause.
@@ -54,7 +59,7 @@ struct ListActsQuery {
 /// Filter and format of an export; omitted fields do not restrict.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ExportAuditQuery {
     /// csv or jsonl.
     format: Option<String>,
     /// By this user.
@@ -78,7 +83,7 @@ struct File {
 /// Records per file. Their details may be long, and all are held in memory at once.
 const IN_A_FILE: usize = 5_000;
 
-impl ListActsQuery {
+impl ListAuditQuery {
     fn filter(&self) -> Result<AuditFilter, Problem> {
         fn parse_word<T, E: std::fmt::Display>(
             name: &str,
@@ -105,36 +110,40 @@ impl ListActsQuery {
 
 async fn read_acts(
     ask: &ApiRequest,
-    which: &ListActsQuery,
+    which: &ListAuditQuery,
     limit: usize,
-) -> Result<Page<Act>, Problem> {
+) -> Result<Page<AuditEntryDetail>, Problem> {
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
     let (filter, told) = (which.filter()?, authorize::audit_scope(ask)?);
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let found: Vec<AuditRecord> = acts(&mut tx, &filter, (&told, before), more).await?;
-    Ok(Page::from_items(found.iter().map(Act::from).collect(), limit, |act: &Act| act.audit_id))
+    Ok(Page::from_items(
+        found.iter().map(AuditEntryDetail::from).collect(),
+        limit,
+        |act: &AuditEntryDetail| act.audit_id,
+    ))
 }
 
 async fn list_acts(
     ask: ApiRequest,
     _: Nothing,
-    which: ListActsQuery,
-) -> Result<Page<Act>, Problem> {
+    which: ListAuditQuery,
+) -> Result<Page<AuditEntryDetail>, Problem> {
     let limit = page::limit(which.limit)?;
     read_acts(&ask, &which, limit).await
 }
 
-async fn export(ask: ApiRequest, _: Nothing, file: File) -> Result<Response, Problem> {
+async fn export(ask: ApiRequest, _: Nothing, file: ExportAuditQuery) -> Result<Response, Problem> {
     let (form, media, name) = match file.format.as_deref() {
         None | Some("csv") => (AuditFormat::Csv, "text/csv; charset=utf-8", "audit.csv"),
         Some("jsonl") => (AuditFormat::Jsonl, "application/x-ndjson", "audit.jsonl"),
         Some(_) => return Err(Problem::unreadable("format: write csv or jsonl")),
     };
-    let File { actor, action, group, batch_no, job, from, to, cursor, .. } = file;
+    let ExportAuditQuery { actor, action, group, batch_no, job, from, to, cursor, .. } = file;
     let is_first = cursor.is_none();
     let which =
-        ListActsQuery { actor, action, group, batch_no, job, from, to, limit: None, cursor };
+        ListAuditQuery { actor, action, group, batch_no, job, from, to, limit: None, cursor };
     let page = read_acts(&ask, &which, IN_A_FILE).await?;
     let head = if is_first { form.header() } else { String::new() };
     let lines = page.items.iter().map(|act| form.act_line(act));

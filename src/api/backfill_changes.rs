@@ -22,29 +22,37 @@ use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let runs = CallerNeeds::Somewhere(Permission::Run);
-    Noun::new("changes of backfills")
+    Noun::new("backfills")
         .change(
-            (Method::POST, "/backfills/preview"),
+            "previewBackfill",
+            Method::POST,
+            "/backfills/preview",
             runs,
-            "What a backfill would do, batch by batch",
+            "Preview a backfill, batch by batch; changes nothing",
             preview,
         )
         .change(
-            (Method::POST, "/backfills"),
+            "startBackfill",
+            Method::POST,
+            "/backfills",
             runs,
-            "Run the batches of a range as one thing, in the process that is asked",
+            "Start a backfill: the batches of a range, run by the process that answers",
             start,
         )
         .change(
-            (Method::POST, "/backfills/{id}/stop"),
+            "stopBackfill",
+            Method::POST,
+            "/backfills/{id}/stop",
             runs,
-            "Stop a backfill: jobs that run end, nothing new is started",
+            "Stop a backfill: running jobs end, nothing new is started",
             stop_backfill,
         )
         .change(
-            (Method::POST, "/backfills/{id}/resume"),
+            "resumeBackfill",
+            Method::POST,
+            "/backfills/{id}/resume",
             runs,
-            "Go on with a backfill that was stopped, failed, or whose process died",
+            "Resume a backfill that was stopped, failed, or lost its process",
             resume,
         )
 }
@@ -244,14 +252,18 @@ async fn stands(ask: &ApiRequest, id: i64) -> Result<BackfillState, Problem> {
 /// A request to resume a backfill.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct On {
+struct ResumeBackfillRequest {
     /// New maximum number of batches open at once.
     parallel: Option<u32>,
     /// The reason, for the audit log.
     reason: Option<String>,
 }
 
-async fn resume(ask: ApiRequest, at: IdPath, on: On) -> Result<BackfillState, Problem> {
+async fn resume(
+    ask: ApiRequest,
+    at: IdPath,
+    on: ResumeBackfillRequest,
+) -> Result<BackfillState, Problem> {
     let there = found(&ask, at.id).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(on.reason.as_deref())?);
     if on.parallel.is_some_and(|n| !(1..=1_000).contains(&n)) {

@@ -18,16 +18,30 @@ use crate::view::secret::SecretDocument;
 pub(super) fn routes() -> Noun {
     let (views, admin) =
         (CallerNeeds::Somewhere(Permission::View), CallerNeeds::Everywhere(Permission::Admin));
-    Noun::new("keeping")
+    Noun::new("administration")
         .get(
+            "listSecrets",
             "/secrets",
             admin,
-            "Secrets: where each comes from and whether it can be read; nothing shows what they hold",
+            "List secrets: where each comes from and whether it can be read; values are never \
+             shown",
             names,
         )
-        .get("/backfills", views, "Backfills, the latest first", list_backfills)
-        .get("/backfills/{id}", views, "A backfill and its batches", get_backfill)
-        .get("/retention/preview", admin, "Which old rows go, and why the others stay", preview)
+        .get("listBackfills", "/backfills", views, "List backfills, newest first", list_backfills)
+        .get(
+            "getBackfill",
+            "/backfills/{id}",
+            views,
+            "Get a backfill and its batches",
+            get_backfill,
+        )
+        .get(
+            "previewRetention",
+            "/retention/preview",
+            admin,
+            "Preview which old rows retention would remove, and why it keeps others",
+            preview,
+        )
 }
 
 async fn names(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<Page<SecretDocument>, Problem> {

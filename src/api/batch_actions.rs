@@ -28,12 +28,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) fn routes() -> Noun {
-    Noun::new("batch actions")
+    Noun::new("batches")
         .expensive()
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/actions"),
+            "actOnJobs",
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/actions",
             CallerNeeds::Somewhere(Permission::View),
-            "Hold, release, skip, rerun … jobs of a batch: shown first, then done",
+            "Hold, release, skip, rerun or otherwise act on jobs of a batch; previewed first, \
+             then done",
             act_on_batch,
         )
         .guarded()

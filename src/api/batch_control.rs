@@ -29,37 +29,47 @@ use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::Run);
-    Noun::new("batches as a whole")
+    Noun::new("batches")
         .expensive()
         .change(
-            (Method::POST, "/batches"),
+            "openBatches",
+            Method::POST,
+            "/batches",
             needs,
-            "Open batches; a process that serves takes them",
+            "Open batches; a serving process runs them",
             open_batches,
         )
         .expensive()
         .change(
-            (Method::POST, "/batches/plan"),
+            "planBatches",
+            Method::POST,
+            "/batches/plan",
             CallerNeeds::Somewhere(Permission::View),
-            "What opening batches would do: waves, parameters, expected times, refusals",
+            "Plan batches without opening them: waves, parameters, expected times, refusals",
             look_ahead,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/pause"),
+            "pauseBatch",
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/pause",
             needs,
-            "Start nothing more of a batch; what runs ends",
+            "Pause a batch: nothing new is started, running jobs end",
             async |ask, at, why| pause_or_resume(ask, at, why, Going::Paused).await,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/resume"),
+            "resumeBatch",
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/resume",
             needs,
-            "Let a paused batch go on",
+            "Resume a paused batch",
             async |ask, at, why| pause_or_resume(ask, at, why, Going::On).await,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/kill"),
+            "killBatch",
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/kill",
             needs,
-            "Stop a batch: what waits is cancelled, what runs is ended on its server",
+            "Kill a batch: waiting jobs are cancelled, running ones are ended on their servers",
             kill_batch,
         )
 }
@@ -272,7 +282,7 @@ async fn look_ahead(
 
 /// The result of pausing, resuming or stopping a batch.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Gone {
+struct BatchControlResult {
     /// Whether something was changed.
     written: bool,
     /// The group code.
@@ -290,7 +300,7 @@ async fn pause_or_resume(
     at: BatchPath,
     why: ReasonBody,
     to: Going,
-) -> Result<Gone, Problem> {
+) -> Result<BatchControlResult, Problem> {
     let batch = authorize::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
     let reason = authorize::reason(why.reason.as_deref())?;
     let by = ask.operator()?;
@@ -304,7 +314,7 @@ async fn pause_or_resume(
         };
         return Err(Problem::conflict("is-so", format!("batch {no} {is}")));
     }
-    Ok(Gone {
+    Ok(BatchControlResult {
         written: true,
         group: at.group,
         batch_no: at.batch_no,
@@ -313,7 +323,11 @@ async fn pause_or_resume(
     })
 }
 
-async fn kill_batch(ask: ApiRequest, at: BatchPath, why: ReasonBody) -> Result<Gone, Problem> {
+async fn kill_batch(
+    ask: ApiRequest,
+    at: BatchPath,
+    why: ReasonBody,
+) -> Result<BatchControlResult, Problem> {
     let batch = authorize::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
     let reason = authorize::reason(why.reason.as_deref())?;
     let by = ask.operator()?;
@@ -326,7 +340,7 @@ async fn kill_batch(ask: ApiRequest, at: BatchPath, why: ReasonBody) -> Result<G
         let said = format!("batch {} has ended already ({})", at.batch_no, after.status);
         return Err(Problem::conflict("is-so", said));
     }
-    Ok(Gone {
+    Ok(BatchControlResult {
         written: true,
         group: at.group,
         batch_no: at.batch_no,

@@ -12,33 +12,38 @@ use crate::picture::{
     format as shape,
 };
 use crate::view::dag::{self, DagPart, Reduce};
-use crate::view::states::States;
+use crate::view::states::BatchJobStates;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
-    Noun::new("graphs")
+    Noun::new("dag")
         .expensive()
         .media(
-            ("/groups/{group}/batches/{batch_no}/dag", "application/json"),
+            "getBatchDag",
+            "/groups/{group}/batches/{batch_no}/dag",
+            "application/json",
             needs,
-            "The graph of a batch with its states, in any shape that `dag --format` knows",
+            "Get the DAG of a batch with its states, in any format of `dag --format`",
             of_batch,
         )
         .expensive()
         .get(
+            "listJobStates",
             "/groups/{group}/batches/{batch_no}/states",
             needs,
-            "The states of the jobs of a batch: all, or those that changed since",
+            "List the states of a batch's jobs: all, or those that changed since a cursor",
             states,
         )
         .expensive()
         .media(
-            ("/groups/{group}/dag", "application/json"),
+            "getGroupDag",
+            "/groups/{group}/dag",
+            "application/json",
             needs,
-            "The graph of a group as it is defined now",
+            "Get the DAG of a group as it is defined now",
             of_group,
         )
 }
@@ -204,7 +209,11 @@ struct StatesQuery {
     since: Option<i64>,
 }
 
-async fn states(ask: ApiRequest, of: BatchPath, since: StatesQuery) -> Result<States, Problem> {
+async fn states(
+    ask: ApiRequest,
+    of: BatchPath,
+    since: StatesQuery,
+) -> Result<BatchJobStates, Problem> {
     let batch = of.find_visible(&ask).await?;
-    Ok(States::read_states(&ask.house.app, batch.batch_id, since.since).await?)
+    Ok(BatchJobStates::read_states(&ask.house.app, batch.batch_id, since.since).await?)
 }

@@ -13,7 +13,7 @@ use crate::domain::job::queue::QueueEntry;
 use crate::store;
 use crate::store::log::LogLine;
 use crate::view::batch::BatchView;
-use crate::view::job_of_batch::Panel;
+use crate::view::job_of_batch::BatchJobDetail;
 use crate::view::log::{self, LogLineDetail, LogSelection};
 use anyhow::Context as _;
 use axum::body::{Body, Bytes};
@@ -31,40 +31,43 @@ const PIECE: u32 = 2_000;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
-    Noun::new("jobs of batches")
+    Noun::new("batch jobs")
         .expensive()
         .get(
+            "getBatchJob",
             "/groups/{group}/batches/{batch_no}/jobs/{job}",
             needs,
-            "A job of a batch: tries, parameters, outputs, why it does not run, who runs it",
+            "Get a job of a batch: attempts, parameters, outputs, why it does not run, who runs it",
             get_job,
         )
         .get(
+            "listLogLines",
             "/groups/{group}/batches/{batch_no}/jobs/{job}/log",
             needs,
-            "Lines that a job printed, a page at a time; `after` follows a running job",
+            "List log lines of a job, a page at a time; `after` follows a running job",
             lines,
         )
         .media(
-            ("/groups/{group}/batches/{batch_no}/jobs/{job}/log.txt", "text/plain; charset=utf-8"),
+            "downloadLog",
+            "/groups/{group}/batches/{batch_no}/jobs/{job}/log.txt",
+            "text/plain; charset=utf-8",
             needs,
-            "All lines that a job printed, as a file",
+            "Download all log lines of a job as a text file",
             download_log,
         )
         .media(
-            (
-                "/groups/{group}/batches/{batch_no}/jobs/{job}/values/{position}",
-                "text/plain; charset=utf-8",
-            ),
+            "downloadStoredValue",
+            "/groups/{group}/batches/{batch_no}/jobs/{job}/values/{position}",
+            "text/plain; charset=utf-8",
             needs,
-            "A value that a job returned and that is stored aside, whole, as a file",
+            "Download a large value that a job returned and that is stored aside",
             stored_value,
         )
 }
 
 /// A job of a batch.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct OfJob {
+pub(super) struct BatchJobPath {
     /// The group code.
     pub(super) group: String,
     /// The batch number.
@@ -73,7 +76,7 @@ pub(super) struct OfJob {
     pub(super) job: String,
 }
 
-impl OfJob {
+impl BatchJobPath {
     async fn batch(&self, ask: &ApiRequest) -> Result<Batch, Problem> {
         authorize::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
     }
@@ -101,19 +104,19 @@ impl OfJob {
     }
 }
 
-async fn get_job(ask: ApiRequest, of: OfJob, _: Nothing) -> Result<Panel, Problem> {
+async fn get_job(ask: ApiRequest, of: BatchJobPath, _: Nothing) -> Result<BatchJobDetail, Problem> {
     let batch = of.batch(&ask).await?;
     let view = BatchView::without_outputs(&ask.house.app, batch.batch_id).await?;
     let job = find_named(&view.snapshot.jobs, &of.job).map_err(|_| of.missing())?;
     let at = view.snapshot.jobs.iter().position(|j| j.code == job.code);
     let at = at.filter(|at| *at < view.rows.len()).ok_or_else(|| of.missing())?;
-    Ok(Panel::read_panel(&ask.house.app, view, at, ask.lang).await?)
+    Ok(BatchJobDetail::read_panel(&ask.house.app, view, at, ask.lang).await?)
 }
 
 /// Which lines.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct LogLinesQuery {
+struct ListLogLinesQuery {
     /// Only of this attempt.
     attempt: Option<u32>,
     /// After this line, `ATTEMPT:LINE_NO`: newer lines.
@@ -128,7 +131,7 @@ struct LogLinesQuery {
 
 /// Lines printed by a job.
 #[derive(Debug, Serialize, JsonSchema)]
-struct ListLogLinesQuery {
+struct LogLinesPage {
     /// The lines, oldest first.
     items: Vec<LogLineDetail>,
     /// Send this as `cursor` (or `after`) for the following lines; null when there are no more at
@@ -154,7 +157,7 @@ fn parse_position(name: &str, said: &str) -> Result<(u32, u64), Problem> {
     read.ok_or_else(refused)
 }
 
-impl LogLinesQuery {
+impl ListLogLinesQuery {
     fn wanted(&self) -> Result<(LogSelection, usize), Problem> {
         let limit = match self.limit.unwrap_or(1_000) {
             n @ 1..=LINES_MAX => n as usize,
@@ -182,9 +185,9 @@ impl LogLinesQuery {
 
 async fn lines(
     ask: ApiRequest,
-    of: OfJob,
-    which: LogLinesQuery,
-) -> Result<ListLogLinesQuery, Problem> {
+    of: BatchJobPath,
+    which: ListLogLinesQuery,
+) -> Result<LogLinesPage, Problem> {
     let (wanted, limit) = which.wanted()?;
     // The state is read before the lines: when it is final, no line arrives later.
     let (batch, row) = of.find_row(&ask).await?;
@@ -200,7 +203,7 @@ async fn lines(
     let last = found.last().map(|line| format!("{}:{}", line.attempt, line.line_no));
     let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let removed = store::retention::lines_gone(&mut tx, batch.batch_id).await?;
-    Ok(ListLogLinesQuery {
+    Ok(LogLinesPage {
         items: found.iter().map(LogLineDetail::from).collect(),
         next: last.clone().filter(|_| more),
         last: last.or(which.after.clone()),
@@ -219,7 +222,11 @@ struct AttemptQuery {
     attempt: Option<u32>,
 }
 
-async fn download_log(ask: ApiRequest, of: OfJob, only: AttemptQuery) -> Result<Response, Problem> {
+async fn download_log(
+    ask: ApiRequest,
+    of: BatchJobPath,
+    only: AttemptQuery,
+) -> Result<Response, Problem> {
     let (_, row) = of.find_row(&ask).await?;
     let name = format!("{}-{}-{}.log.txt", of.group, of.batch_no, row.job_code);
     let begin = (only.attempt.unwrap_or(0), 0);
@@ -255,7 +262,7 @@ async fn stored_value(
     _: Nothing,
 ) -> Result<Response, Problem> {
     let StoredValuePath { group, batch_no, job, position } = path;
-    let of = OfJob { group, batch_no, job };
+    let of = BatchJobPath { group, batch_no, job };
     let (_, row) = of.find_row(&ask).await?;
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let found = store::queue::outputs(&mut tx, &[row.queue_id]).await?;

@@ -11,7 +11,7 @@ use crate::domain::access::Permission;
 use crate::domain::id::BatchId;
 use crate::view::batch::BatchView;
 use crate::view::compare::{self, BatchComparison};
-use crate::view::grid::{self, Grid};
+use crate::view::grid::{self, GroupGrid};
 use crate::view::job_history::{self, JobRunSummary};
 use crate::view::times::BatchTimes;
 use schemars::JsonSchema;
@@ -24,23 +24,37 @@ const JOBS: u32 = 2_000;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
-    Noun::new("times of batches")
+    Noun::new("batches")
         .expensive()
         .get(
+            "getBatchGantt",
             "/groups/{group}/batches/{batch_no}/gantt",
             needs,
-            "When each job of a batch ran, against when it would have run as usual",
+            "Get the Gantt chart of a batch: when each job ran, and when it usually runs",
             gantt,
         )
         .expensive()
-        .get("/groups/{group}/grid", needs, "How each job went in the last batches", get_grid)
-        .expensive()
-        .get("/groups/{group}/compare", needs, "Two batches of a group beside each other", compare)
+        .get(
+            "getGroupGrid",
+            "/groups/{group}/grid",
+            needs,
+            "Get the states of a group's jobs in its last batches",
+            get_grid,
+        )
         .expensive()
         .get(
+            "compareBatches",
+            "/groups/{group}/compare",
+            needs,
+            "Compare two batches of a group",
+            compare,
+        )
+        .expensive()
+        .get(
+            "getJobHistory",
             "/jobs/{code}/history",
             needs,
-            "How a job went in the last batches of its group",
+            "Get how a job went in the last batches of its group",
             history,
         )
 }
@@ -73,7 +87,7 @@ fn between(name: &str, asked: Option<u32>, usual: u32, most: u32) -> Result<u32,
     }
 }
 
-async fn get_grid(ask: ApiRequest, of: GroupPath, which: GridQuery) -> Result<Grid, Problem> {
+async fn get_grid(ask: ApiRequest, of: GroupPath, which: GridQuery) -> Result<GroupGrid, Problem> {
     let code = authorize::group(&ask, Permission::View, &of.group)?;
     let from = which.cursor.as_deref().map(str::parse::<usize>).transpose();
     let refused =
@@ -84,7 +98,7 @@ async fn get_grid(ask: ApiRequest, of: GroupPath, which: GridQuery) -> Result<Gr
         from: from.map_err(refused)?.unwrap_or(0),
         limit: between("limit", which.limit, 500, JOBS)? as usize,
     };
-    Ok(Grid::read_grid(&ask.house.app, &code, &wanted).await?)
+    Ok(GroupGrid::read_grid(&ask.house.app, &code, &wanted).await?)
 }
 
 /// The two batches.

@@ -14,7 +14,7 @@ use crate::domain::time::Millis;
 use crate::store::batch::BatchFilter;
 use crate::view::batch::{BatchDetail, BatchView};
 use crate::view::batches;
-use crate::view::batches::{Brief, Listed};
+use crate::view::batches::{BatchSummary, Listed};
 use crate::view::change::DefinitionChangeDetail;
 use crate::view::delay::WhyLate;
 use crate::view::eta::{BatchEta, EndForecast};
@@ -26,40 +26,45 @@ use serde::Deserialize;
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("batches")
-        .get("/batches", needs, "Batches, newest first", list_batches)
+        .get("listBatches", "/batches", needs, "List batches, newest first", list_batches)
         .expensive()
         .get(
+            "getBatch",
             "/groups/{group}/batches/{batch_no}",
             needs,
-            "A batch with its jobs, as `batch show --json` has it",
+            "Get a batch with its jobs, as `batch show --json` prints it",
             get_batch,
         )
         .expensive()
         .get(
+            "listBatchReasons",
             "/groups/{group}/batches/{batch_no}/why",
             needs,
-            "For each job that is not done well: what it waits for, or why it ended so",
+            "List for each unfinished or failed job what it waits for or why it ended so",
             reasons,
         )
         .expensive()
         .get(
+            "getBatchEta",
             "/groups/{group}/batches/{batch_no}/eta",
             needs,
-            "When the batch is expected to end, and which jobs decide that",
+            "Get the expected end of a batch and the jobs that decide it",
             get_eta,
         )
         .expensive()
         .get(
+            "getBatchDelay",
             "/groups/{group}/batches/{batch_no}/why-late",
             needs,
-            "Why the batch is late: the chain of jobs that decides its end, and what delayed it",
+            "Get why a batch is late: the chain of jobs that decides its end, and what delayed it",
             why_late,
         )
         .expensive()
         .get(
+            "getBatchDifferences",
             "/groups/{group}/batches/{batch_no}/differences",
             needs,
-            "What the present definition says differently from the one that the batch runs",
+            "Get what changed in the definition since the batch was opened",
             differences,
         )
 }
@@ -161,7 +166,7 @@ async fn list_batches(
     ask: ApiRequest,
     _: Nothing,
     which: ListBatchesQuery,
-) -> Result<Page<Brief>, Problem> {
+) -> Result<Page<BatchSummary>, Problem> {
     let limit = page::limit(which.limit)?;
     let app = &ask.house.app;
     let asked = which.asked(&ask)?;
@@ -172,11 +177,17 @@ async fn list_batches(
 }
 
 /// Batches of a list, with the expected ends of open ones.
-pub(super) async fn briefs(ask: &ApiRequest, listed: &[Listed]) -> Result<Vec<Brief>, Problem> {
+pub(super) async fn briefs(
+    ask: &ApiRequest,
+    listed: &[Listed],
+) -> Result<Vec<BatchSummary>, Problem> {
     let app = &ask.house.app;
     let now = app.server_now().await?;
     let known = ask.house.reads.prospects(app, listed, now).await?;
-    Ok(listed.iter().map(|l| Brief::from_listed(l, known.get(&l.batch.batch_id), now)).collect())
+    Ok(listed
+        .iter()
+        .map(|l| BatchSummary::from_listed(l, known.get(&l.batch.batch_id), now))
+        .collect())
 }
 
 impl BatchPath {
@@ -189,12 +200,16 @@ impl BatchPath {
 /// How much of a batch to return.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Extent {
+struct GetBatchQuery {
     /// Include the outputs of its jobs: values, result sets, checks. That may be megabytes.
     outputs: bool,
 }
 
-async fn get_batch(ask: ApiRequest, of: BatchPath, extent: Extent) -> Result<BatchDetail, Problem> {
+async fn get_batch(
+    ask: ApiRequest,
+    of: BatchPath,
+    extent: GetBatchQuery,
+) -> Result<BatchDetail, Problem> {
     let batch = of.find_visible(&ask).await?;
     let app = &ask.house.app;
     let view = match extent.outputs {

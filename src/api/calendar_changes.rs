@@ -11,7 +11,7 @@ use crate::app::{Apply, CalendarAct, CalendarChange};
 use crate::definition::{CalendarForm, read_calendar};
 use crate::domain::access::Permission;
 use crate::domain::calendar::{
-    Calendar, CalendarDayRule, DayKind, DayOrigin, ImportScope, Weekend, merged,
+    Calendar, CalendarDayRule, DayKind, DayOrigin, Difference, ImportScope, Weekend, merged,
 };
 use crate::domain::id::CalendarCode;
 use crate::domain::permission::four_eyes::GuardedAction;
@@ -21,31 +21,36 @@ use axum::http::Method;
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 pub(super) fn routes() -> Noun {
     let edits = CallerNeeds::Everywhere(Permission::Edit);
-    Noun::new("changes of calendars")
+    Noun::new("calendars")
         .change(
-            (Method::PUT, "/calendars/{code}"),
+            "putCalendar",
+            Method::PUT,
+            "/calendars/{code}",
             edits,
-            "Make a calendar, or store the days of a file in it",
+            "Create or replace a calendar, from settings or from the days of a file",
             put_calendar,
         )
         .guarded()
         .change(
-            (Method::POST, "/calendars/{code}/days"),
+            "setCalendarDay",
+            Method::POST,
+            "/calendars/{code}/days",
             edits,
-            "Set one day by hand; imports leave it alone",
+            "Set one day of a calendar by hand; imports do not overwrite it",
             set_day,
         )
         .guarded()
         .change(
-            (Method::DELETE, "/calendars/{code}"),
+            "deleteCalendar",
+            Method::DELETE,
+            "/calendars/{code}",
             edits,
-            "Remove a calendar that nothing uses",
+            "Delete a calendar that nothing uses",
             remove,
         )
         .guarded()
@@ -95,9 +100,9 @@ struct CalendarChangeResult {
     calendar: String,
     /// Whether they are stored.
     applied: bool,
-    /// The differences.
-    changes: Value,
-    /// Schedules whose next time has changed.
+    /// What differs.
+    changes: Difference,
+    /// Schedules whose next time has moved with it.
     moved_schedules: Vec<String>,
 }
 
@@ -141,7 +146,7 @@ async fn change(
     Ok(CalendarChangeResult {
         calendar: code.to_string(),
         applied: how == Apply::Write,
-        changes: serde_json::to_value(&done.difference).map_err(anyhow::Error::from)?,
+        changes: done.difference,
         moved_schedules: done.moved.iter().map(|t| t.def.code.to_string()).collect(),
     })
 }
@@ -232,7 +237,7 @@ async fn put_calendar(
 /// A change of one day.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OneDay {
+struct SetCalendarDayRequest {
     /// The day, `2026-12-31`.
     #[schemars(with = "String")]
     date: NaiveDate,
@@ -259,7 +264,7 @@ enum RequestedDayKind {
 async fn set_day(
     ask: ApiRequest,
     at: CodePath,
-    sent: OneDay,
+    sent: SetCalendarDayRequest,
 ) -> Result<CalendarChangeResult, Problem> {
     let reason = authorize::reason(sent.reason.as_deref())?;
     let missing = || Problem::not_found(format!("calendar {}", at.code));

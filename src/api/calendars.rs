@@ -21,15 +21,33 @@ use serde::Deserialize;
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("calendars")
-        .get("/calendars", needs, "The calendars, and what uses each", list_calendars)
-        .get("/calendars/{code}", needs, "A year of a calendar, day by day", get_calendar)
-        .get("/calendar", needs, "Days, with batches, coming firings and who works", month)
+        .get(
+            "listCalendars",
+            "/calendars",
+            needs,
+            "List calendars and what uses each",
+            list_calendars,
+        )
+        .get(
+            "getCalendar",
+            "/calendars/{code}",
+            needs,
+            "Get a year of a calendar, day by day",
+            get_calendar,
+        )
+        .get(
+            "listCalendarDays",
+            "/calendar",
+            needs,
+            "List the days of a month with their batches, planned firings and working days",
+            month,
+        )
 }
 
 /// Which year.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Year {
+struct GetCalendarQuery {
     /// 1970 to 2199; default the present year.
     year: Option<i32>,
 }
@@ -48,7 +66,11 @@ async fn list_calendars(
     Ok(Page::whole(all.iter().map(|c| CalendarSummary::from_calendar(c, &used)).collect()))
 }
 
-async fn get_calendar(ask: ApiRequest, at: CodePath, year: Year) -> Result<CalendarYear, Problem> {
+async fn get_calendar(
+    ask: ApiRequest,
+    at: CodePath,
+    year: GetCalendarQuery,
+) -> Result<CalendarYear, Problem> {
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let code = CalendarCode::parse(&at.code).map_err(|_| missing())?;
     let year = match year.year {

@@ -24,33 +24,43 @@ pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("change requests")
         .get(
+            "listChangeRequests",
             "/change-requests",
             needs,
-            "Changes that wait for a second person, and past ones; newest first",
+            "List changes that wait for a second person, and past ones, newest first",
             list_change_requests,
         )
         .get(
+            "getChangeRequest",
             "/change-requests/{change_request_id}",
             needs,
-            "A change request with what it would change",
+            "Get a change request with what it would change",
             get_change_request,
         )
         .change(
-            (Method::POST, "/change-requests/{change_request_id}/approve"),
+            "approveChangeRequest",
+            Method::POST,
+            "/change-requests/{change_request_id}/approve",
             needs,
-            "Approve a change: it is carried out as its author, while it would still do the same",
+            "Approve a change request: it is carried out as its author, if it would still do the \
+             same",
             async |ask, of, body| give_decision(ask, of, body, ChangeVerdict::Approve).await,
         )
         .change(
-            (Method::POST, "/change-requests/{change_request_id}/reject"),
+            "rejectChangeRequest",
+            Method::POST,
+            "/change-requests/{change_request_id}/reject",
             needs,
-            "Reject a change; its author withdraws it",
+            "Reject a change request; its author withdraws it the same way",
             async |ask, of, body| give_decision(ask, of, body, ChangeVerdict::Reject).await,
         )
         .change(
-            (Method::POST, "/change-requests/{change_request_id}/break-glass"),
+            "breakGlass",
+            Method::POST,
+            "/change-requests/{change_request_id}/break-glass",
             CallerNeeds::Everywhere(Permission::Admin),
-            "Carry out a change without a second person, where the settings allow it; everybody concerned is told",
+            "Carry out a change request without a second person, where the settings allow it; \
+             all concerned are notified",
             async |ask, of, body| give_decision(ask, of, body, ChangeVerdict::BreakGlass).await,
         )
 }

@@ -9,7 +9,7 @@ use crate::domain::id::GroupCode;
 use crate::domain::schedule::misfire::LATE_MS;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use crate::store;
-use crate::view::batches::Brief;
+use crate::view::batches::BatchSummary;
 use crate::view::dashboard::{self, DashboardDay, Everywhere, FailedJobSummary, UpcomingFiring};
 use crate::view::node::{Members, NodeDetail};
 use chrono::{Days, NaiveTime};
@@ -23,9 +23,10 @@ const DAYS: u64 = 30;
 
 pub(super) fn routes() -> Noun {
     Noun::new("dashboard").get(
+        "getDashboard",
         "/dashboard",
         CallerNeeds::Somewhere(Permission::View),
-        "What runs, what failed, what is late, what comes next; the last thirty days",
+        "Get what runs, failed, is late and comes next, and the last thirty days",
         get_dashboard,
     )
 }
@@ -46,13 +47,13 @@ struct Dashboard {
     /// When this was read.
     now: String,
     /// Batches opened today.
-    today: Today,
+    today: TodayBatches,
     /// Open batches, newest first, at most 100.
-    running: Vec<Brief>,
+    running: Vec<BatchSummary>,
     /// Failed jobs of open batches and of those of today, latest first, at most 100.
     failures: Vec<FailedJobSummary>,
     /// Open batches that are late or will be.
-    late: Vec<Brief>,
+    late: Vec<BatchSummary>,
     /// The next planned times of schedules.
     next_firings: Vec<UpcomingFiring>,
     /// By how many seconds the planned time that has waited longest is overdue, over all schedules
@@ -70,9 +71,9 @@ struct Dashboard {
 
 /// Batches opened today.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Today {
+struct TodayBatches {
     /// The latest of them, at most 100.
-    batches: Vec<Brief>,
+    batches: Vec<BatchSummary>,
     /// Number of those in each state.
     counts: BTreeMap<String, u64>,
 }
@@ -107,7 +108,7 @@ async fn get_dashboard(
     Ok(Dashboard {
         now: now.to_string(),
         late: running.iter().filter(|b| b.is_late || b.will_be_late).cloned().collect(),
-        today: Today { batches: today, counts },
+        today: TodayBatches { batches: today, counts },
         running,
         failures: lately.failures,
         next_firings,

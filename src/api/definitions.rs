@@ -32,33 +32,50 @@ pub(super) fn routes() -> Noun {
     Noun::new("definitions")
         .expensive()
         .change(
-            (Method::POST, "/definition/check"),
+            "checkDefinition",
+            Method::POST,
+            "/definition/check",
             CallerNeeds::Somewhere(Permission::View),
-            "Look for faults in a definition, each with its line",
+            "Check a definition for faults, each with its line",
             check,
         )
         .expensive()
         .change(
-            (Method::POST, "/definition/preflight"),
+            "preflightDefinition",
+            Method::POST,
+            "/definition/preflight",
             edits,
-            "Hold the jobs of a definition against the data sources that are stored: routines, parameters, rights",
+            "Check the jobs of a definition against the data sources: routines, parameters, \
+             permissions",
             preflight,
         )
         .expensive()
         .change(
-            (Method::POST, "/definition/diff"),
+            "diffDefinition",
+            Method::POST,
+            "/definition/diff",
             CallerNeeds::Somewhere(Permission::View),
-            "What storing a definition would change, and which permissions that takes",
+            "Compare a definition with what is stored, and list the permissions that storing it \
+             needs",
             diff_definition,
         )
         .expensive()
-        .change((Method::POST, "/definition/apply"), edits, "Store a definition", apply)
+        .change(
+            "applyDefinition",
+            Method::POST,
+            "/definition/apply",
+            edits,
+            "Store a definition",
+            apply,
+        )
         .guarded()
         .expensive()
         .change(
-            (Method::POST, "/groups/{group}/rollback"),
+            "rollbackGroup",
+            Method::POST,
+            "/groups/{group}/rollback",
             edits,
-            "Make a group what it was in an earlier version",
+            "Roll a group back to an earlier version",
             rollback,
         )
         .guarded()
@@ -113,21 +130,21 @@ pub(super) struct DefinitionChangeResult {
     /// The versions of groups that were written.
     versions: BTreeMap<String, u32>,
     /// The permissions that the change requires.
-    needs: NeedsAll,
+    needs: NeededPermissions,
     /// Settings that are allowed but probably unintended.
     warnings: Vec<FaultAt>,
 }
 
 /// Permissions that a change requires.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct NeedsAll {
+struct NeededPermissions {
     /// In these groups.
     groups: BTreeMap<String, Vec<&'static str>>,
     /// In all groups.
     everywhere: Vec<&'static str>,
 }
 
-impl NeedsAll {
+impl NeededPermissions {
     fn from_demands(demands: &Demands) -> Self {
         let words = |all: &BTreeSet<Permission>| all.iter().map(|p| p.as_str()).collect::<Vec<_>>();
         Self {
@@ -308,7 +325,7 @@ async fn store(
         noted.pass_four_eyes(&ahead, &summary, remark.unwrap_or_default())?;
     }
     let mut done = app.apply_guarded(defs, how, &by, guard).await?;
-    let needs = NeedsAll::from_demands(&noted.demands());
+    let needs = NeededPermissions::from_demands(&noted.demands());
     if !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
         hide_shared_things(&mut done.changes);
     }
@@ -394,7 +411,7 @@ fn hide_shared_things(changes: &mut [DefinitionDifference]) {
 fn outcome(
     done: Applied,
     how: Apply,
-    needs: NeedsAll,
+    needs: NeededPermissions,
     warnings: Vec<FaultAt>,
 ) -> DefinitionChangeResult {
     DefinitionChangeResult {
@@ -416,7 +433,7 @@ fn versions(asked: &BTreeMap<String, u32>) -> Result<BTreeMap<GroupCode, u32>, P
 /// A rollback to an earlier version.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Back {
+struct RollbackRequest {
     /// The version to restore.
     to: u32,
     /// The reason, which is stored.
@@ -433,7 +450,7 @@ struct Back {
 async fn rollback(
     ask: ApiRequest,
     at: GroupPath,
-    back: Back,
+    back: RollbackRequest,
 ) -> Result<DefinitionChangeResult, Problem> {
     let group = authorize::group(&ask, Permission::Edit, &at.group)?;
     let how = if back.dry_run { Apply::DryRun } else { Apply::Write };
@@ -463,6 +480,6 @@ async fn rollback(
         )?;
     }
     let done = app.rollback_guarded(to, how, (&by, reason), guard).await?;
-    let needs = NeedsAll::from_demands(&noted.demands());
+    let needs = NeededPermissions::from_demands(&noted.demands());
     Ok(outcome(done, how, needs, Vec::new()))
 }

@@ -47,9 +47,11 @@ const AGAIN: i64 = 64;
 
 pub(super) fn routes() -> Noun {
     Noun::new("events").media(
-        ("/events", "text/event-stream"),
+        "streamEvents",
+        "/events",
+        "text/event-stream",
         CallerNeeds::Somewhere(Permission::View),
-        "What happens to batches and jobs, as it happens; `event: reset` says that too much was missed",
+        "Stream events of batches and jobs (SSE); `event: reset` means that events were missed",
         listen,
     )
 }

@@ -7,13 +7,13 @@ use crate::api::page::{self, Page, PageQuery};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
-use crate::api::session::Done;
+use crate::api::session::Confirmation;
 use crate::app::executor_groups::GroupChange;
 use crate::domain::access::Permission;
 use crate::domain::executor::{Addressing, ExecutorGroup, GluePolicy};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::store::executor_run::{self, RunSeen};
-use crate::view::executor::{ExecutorGroupDocument, RunDocument, document, run_document};
+use crate::view::executor::{ExecutorGroupDocument, ExecutorRunDetail, document, run_document};
 use axum::http::Method;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -23,42 +23,58 @@ use serde::{Deserialize, Serialize};
 const ADMINISTERS: CallerNeeds = CallerNeeds::Everywhere(Permission::Admin);
 
 pub(super) fn routes() -> Noun {
-    Noun::new("executor-groups")
+    Noun::new("executor groups")
         .get(
+            "listExecutorGroups",
             "/executor-groups",
             ADMINISTERS,
-            "Groups of executors of XXL-JOB, with who of each is there",
+            "List groups of XXL-JOB executors with their registered addresses",
             list_groups,
         )
-        .get("/executor-groups/{app_name}", ADMINISTERS, "A group of executors", get_group)
         .get(
+            "getExecutorGroup",
+            "/executor-groups/{app_name}",
+            ADMINISTERS,
+            "Get a group of XXL-JOB executors",
+            get_group,
+        )
+        .get(
+            "listExecutorRuns",
             "/executor-groups/{app_name}/runs",
             ADMINISTERS,
-            "What the executors of a group were asked to run, newest first",
+            "List the runs that executors of a group were asked for, newest first",
             list_runs,
         )
         .secret(
-            (Method::POST, "/executor-groups"),
+            "addExecutorGroup",
+            Method::POST,
+            "/executor-groups",
             ADMINISTERS,
-            "Add a group of executors; a token that is made is shown in this answer and never again",
+            "Add a group of XXL-JOB executors; a generated token is shown in this answer only",
             add_group,
         )
         .secret(
-            (Method::PATCH, "/executor-groups/{app_name}"),
+            "updateExecutorGroup",
+            Method::PATCH,
+            "/executor-groups/{app_name}",
             ADMINISTERS,
-            "Change a group of executors",
+            "Change a group of XXL-JOB executors",
             change_group,
         )
         .secret(
-            (Method::POST, "/executor-groups/{app_name}/token"),
+            "renewExecutorToken",
+            Method::POST,
+            "/executor-groups/{app_name}/token",
             ADMINISTERS,
-            "Give a group of executors another token; the old one works no more",
+            "Replace the token of a group of XXL-JOB executors; the old one stops working",
             renew,
         )
         .secret(
-            (Method::DELETE, "/executor-groups/{app_name}"),
+            "deleteExecutorGroup",
+            Method::DELETE,
+            "/executor-groups/{app_name}",
             ADMINISTERS,
-            "Remove a group of executors; what they ran stays with its batches",
+            "Delete a group of XXL-JOB executors; its past runs stay with their batches",
             remove,
         )
 }
@@ -112,7 +128,7 @@ async fn list_runs(
     ask: ApiRequest,
     which: ExecutorGroupPath,
     part: PageQuery,
-) -> Result<Page<RunDocument>, Problem> {
+) -> Result<Page<ExecutorRunDetail>, Problem> {
     let (app, limit) = (which.app_name()?, page::limit(part.limit)?);
     let before: Option<i64> = page::read_cursor(part.cursor.as_deref())?;
     // A missing group has no runs, and is reported.
@@ -252,10 +268,10 @@ async fn remove(
     ask: ApiRequest,
     which: ExecutorGroupPath,
     _: Nothing,
-) -> Result<AnswerWithCookies<Done>, Problem> {
+) -> Result<AnswerWithCookies<Confirmation>, Problem> {
     ask.house.app.remove_executor_group(&ask.operator()?, &which.app_name()?).await?;
     ask.house.executors.forget_tokens();
-    Ok(Done { done: true }.into())
+    Ok(Confirmation { done: true }.into())
 }
 
 fn glue_mode(allowed: bool) -> GluePolicy {

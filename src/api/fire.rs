@@ -23,15 +23,19 @@ use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let runs = CallerNeeds::Somewhere(Permission::Run);
-    Noun::new("firing by hand")
+    Noun::new("schedules")
         .change(
-            (Method::POST, "/schedules/{code}/fire-now"),
+            "fireSchedule",
+            Method::POST,
+            "/schedules/{code}/fire-now",
             runs,
-            "Fire a schedule once, now, whatever its timing says",
+            "Fire a schedule once, now",
             fire_schedule,
         )
         .change(
-            (Method::POST, "/events/{name}"),
+            "sendEvent",
+            Method::POST,
+            "/events/{name}",
             runs,
             "Send an event: every schedule that waits for it fires",
             send_firing,
@@ -41,7 +45,7 @@ pub(super) fn routes() -> Noun {
 /// A manual firing or an event.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ByHand {
+struct FireScheduleRequest {
     /// Batch number in place of the schedule's.
     batch_no: Option<String>,
     /// Accounting day.
@@ -72,7 +76,7 @@ struct FireRequest {
 
 /// The result of a manual firing.
 #[derive(Debug, Serialize, JsonSchema)]
-struct FiredNow {
+struct FireScheduleResult {
     /// The schedule code.
     schedule: String,
     /// The planned time.
@@ -94,7 +98,7 @@ struct FireResult {
     served: bool,
 }
 
-impl ByHand {
+impl FireScheduleRequest {
     fn given(&self) -> Result<FiringOverrides, Problem> {
         let batch_no = self.batch_no.as_deref().map(BatchNo::parse).transpose();
         Ok(FiringOverrides {
@@ -114,7 +118,11 @@ async fn is_served(ask: &ApiRequest, now: Millis) -> Result<bool, Problem> {
     Ok(members.iter().any(|m| m.offer.roles.contains(&role)))
 }
 
-async fn fire_schedule(ask: ApiRequest, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem> {
+async fn fire_schedule(
+    ask: ApiRequest,
+    at: CodePath,
+    sent: FireScheduleRequest,
+) -> Result<FireScheduleResult, Problem> {
     let was = found(&ask, Permission::Run, &at.code).await?;
     if name_a_secret(&sent.params) {
         found(&ask, Permission::Script, &at.code).await?;
@@ -127,14 +135,18 @@ async fn fire_schedule(ask: ApiRequest, at: CodePath, sent: ByHand) -> Result<Fi
     let fired =
         schedule_actions::fire_now(db, &was.def.code, &given, schedule_deed(&by, reason, now))
             .await?;
-    Ok(FiredNow {
+    Ok(FireScheduleResult {
         schedule: fired.code.to_string(),
         planned_at: fired.planned.to_string(),
         served: is_served(&ask, now).await?,
     })
 }
 
-async fn send_firing(ask: ApiRequest, at: NamePath, sent: ByHand) -> Result<FireResult, Problem> {
+async fn send_firing(
+    ask: ApiRequest,
+    at: NamePath,
+    sent: FireScheduleRequest,
+) -> Result<FireResult, Problem> {
     let fits =
         |key: &str| (1..=KEY_MAX).contains(&key.chars().count()) && !key.contains(char::is_control);
     if sent.key.as_deref().is_some_and(|key| !fits(key)) {

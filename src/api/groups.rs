@@ -7,15 +7,27 @@ use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::view::group::{GroupBrief, GroupPage, Groups};
+use crate::view::group::{GroupDetail, GroupSummary, Groups};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("groups")
-        .get("/groups", needs, "The groups that the caller sees, by code", list_groups)
-        .get("/groups/{group}", needs, "A group: definition, counts, latest batches", get_group)
+        .get(
+            "listGroups",
+            "/groups",
+            needs,
+            "List the groups that the caller may see, by code",
+            list_groups,
+        )
+        .get(
+            "getGroup",
+            "/groups/{group}",
+            needs,
+            "Get a group: definition, counts, latest batches",
+            get_group,
+        )
 }
 
 /// Filter for groups.
@@ -37,7 +49,7 @@ async fn list_groups(
     ask: ApiRequest,
     _: Nothing,
     which: ListGroupsQuery,
-) -> Result<Page<GroupBrief>, Problem> {
+) -> Result<Page<GroupSummary>, Problem> {
     let limit = page::limit(which.limit)?;
     let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
@@ -54,9 +66,9 @@ async fn list_groups(
     Ok(Page::from_items(items, limit, |group| group.code.clone()))
 }
 
-async fn get_group(ask: ApiRequest, at: GroupPath, _: Nothing) -> Result<GroupPage, Problem> {
+async fn get_group(ask: ApiRequest, at: GroupPath, _: Nothing) -> Result<GroupDetail, Problem> {
     let code = authorize::group(&ask, Permission::View, &at.group)?;
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
-    let found = GroupPage::read_page(&mut tx, &code).await?;
+    let found = GroupDetail::read_page(&mut tx, &code).await?;
     found.ok_or_else(|| Problem::not_found(format!("group {code}")))
 }

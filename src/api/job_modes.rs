@@ -20,18 +20,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub(super) fn routes() -> Noun {
-    Noun::new("jobs in every batch")
+    Noun::new("jobs")
         .change(
-            (Method::POST, "/jobs/run-modes"),
+            "setRunModes",
+            Method::POST,
+            "/jobs/run-modes",
             CallerNeeds::Somewhere(Permission::Run),
-            "Ice, no-exec or neither in every batch that is opened from now on",
+            "Set the run mode (ice, no-exec or normal) of jobs for all batches opened from now on",
             set_modes,
         )
         .guarded()
         .change(
-            (Method::POST, "/jobs/{code}/trust"),
+            "trustJob",
+            Method::POST,
+            "/jobs/{code}/trust",
             CallerNeeds::Somewhere(Permission::Force),
-            "Take the mark off a job that committed by itself, because it was mended",
+            "Clear the transaction-class violation of a job whose procedure was corrected",
             trust,
         )
         .guarded()
@@ -154,12 +158,12 @@ async fn guarded_modes(
 
 /// A job whose mark was removed.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Trusted {
+struct TrustJobResult {
     /// The job.
     trusted: String,
 }
 
-async fn trust(ask: ApiRequest, at: CodePath, why: ReasonBody) -> Result<Trusted, Problem> {
+async fn trust(ask: ApiRequest, at: CodePath, why: ReasonBody) -> Result<TrustJobResult, Problem> {
     let jobs = parse_jobs(&ask, Permission::Force, std::slice::from_ref(&at.code)).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     ask.pass_four_eyes(guarded_trust(&ask, &jobs, reason).await?)?;
@@ -169,7 +173,7 @@ async fn trust(ask: ApiRequest, at: CodePath, why: ReasonBody) -> Result<Trusted
         let said = format!("job {} was not caught committing by itself", at.code);
         return Err(Problem::conflict("is-so", said));
     }
-    Ok(Trusted { trusted: at.code })
+    Ok(TrustJobResult { trusted: at.code })
 }
 
 /// The removal of the mark, for the approval by a second person.

@@ -11,21 +11,34 @@ use crate::domain::job::JobDef;
 use crate::domain::job::job_key::JobKey;
 use crate::store::job_list::{self, JobListFilter};
 use crate::store::{self, Tx};
-use crate::view::job::{Job, JobBrief, JobStanding, Stats};
+use crate::view::job::{Job, JobStanding, JobStats, JobSummary};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("jobs")
-        .get("/jobs", needs, "Jobs of the groups that the caller sees, by code", list_jobs)
         .get(
+            "listJobs",
+            "/jobs",
+            needs,
+            "List the jobs of the groups that the caller may see, by code",
+            list_jobs,
+        )
+        .get(
+            "getJob",
             "/jobs/{code}",
             needs,
-            "A job by its code or an alias, with its body and its edges",
+            "Get a job by code or alias, with its payload and dependencies",
             get_job,
         )
-        .get("/jobs/{code}/stats", needs, "How long its last successful tries took", stats)
+        .get(
+            "getJobStats",
+            "/jobs/{code}/stats",
+            needs,
+            "Get the durations of a job's last successful attempts",
+            stats,
+        )
 }
 
 /// Filter for jobs.
@@ -60,7 +73,7 @@ async fn list_jobs(
     ask: ApiRequest,
     _: Nothing,
     which: ListJobsQuery,
-) -> Result<Page<JobBrief>, Problem> {
+) -> Result<Page<JobSummary>, Problem> {
     let limit = page::limit(which.limit)?;
     let after: Option<(GroupCode, JobCode)> = page::read_cursor(which.cursor.as_deref())?;
     let after = after.map(|(group, code)| JobKey { group, code });
@@ -81,8 +94,8 @@ async fn list_jobs(
         modes: store::run_mode::standing(&mut tx).await?,
         marks: store::breach::list_marks(&mut tx).await?,
     };
-    let items = jobs.iter().map(|job| JobBrief::from_job(job, &standing)).collect();
-    Ok(Page::from_items(items, limit, |job: &JobBrief| (job.group.clone(), job.code.clone())))
+    let items = jobs.iter().map(|job| JobSummary::from_job(job, &standing)).collect();
+    Ok(Page::from_items(items, limit, |job: &JobSummary| (job.group.clone(), job.code.clone())))
 }
 
 /// The job of the path, if the caller sees it.
@@ -96,10 +109,10 @@ async fn get_job(ask: ApiRequest, at: JobPath, _: Nothing) -> Result<Job, Proble
     Ok(Job::read_job(&mut tx, job).await?)
 }
 
-async fn stats(ask: ApiRequest, at: JobPath, _: Nothing) -> Result<Stats, Problem> {
+async fn stats(ask: ApiRequest, at: JobPath, _: Nothing) -> Result<JobStats, Problem> {
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let job = found(&ask, &mut tx, &at).await?;
     let (group, code) = (job.group.as_str(), job.code.as_str());
     let durations = store::history::of_job(&mut tx, group, code).await?;
-    Ok(Stats::from_durations(&job, durations.as_ref()))
+    Ok(JobStats::from_durations(&job, durations.as_ref()))
 }

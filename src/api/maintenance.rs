@@ -31,49 +31,69 @@ use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let admins = CallerNeeds::Everywhere(Permission::Admin);
-    Noun::new("upkeep")
+    Noun::new("administration")
         .change(
-            (Method::POST, "/nodes/{name}/drain"),
+            "drainNode",
+            Method::POST,
+            "/nodes/{name}/drain",
             admins,
-            "Let a node take nothing new: no batches, no jobs; what it has goes on",
+            "Drain a node: it takes no new batches and jobs and finishes what it has",
             async |ask, at, why| change_node(ask, at, why, Stay::Leaves).await,
         )
         .change(
-            (Method::POST, "/nodes/{name}/undrain"),
+            "undrainNode",
+            Method::POST,
+            "/nodes/{name}/undrain",
             admins,
-            "Let a node take new work again",
+            "Let a drained node take new work again",
             async |ask, at, why| change_node(ask, at, why, Stay::Stays).await,
         )
         .change(
-            (Method::POST, "/sources/{name}/check"),
+            "checkSource",
+            Method::POST,
+            "/sources/{name}/check",
             admins,
-            "Ask a data source whether bodies can run there and be stopped",
+            "Check a data source: connection, permissions, and whether running sessions can be \
+             stopped",
             check,
         )
         .change(
-            (Method::POST, "/retention/run"),
+            "runRetention",
+            Method::POST,
+            "/retention/run",
             admins,
-            "Remove old rows now, for half a minute at most",
+            "Remove old rows now, for 30 seconds at most",
             sweep,
         )
         .secret(
-            (Method::PUT, "/secrets/{name}"),
+            "putSecret",
+            Method::PUT,
+            "/secrets/{name}",
             admins,
-            "Seal a secret and store it",
+            "Store a secret, encrypted",
             store_secret,
         )
-        .secret((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
-        .change(
-            (Method::PATCH, "/secrets/{name}"),
+        .secret(
+            "deleteSecret",
+            Method::DELETE,
+            "/secrets/{name}",
             admins,
-            "Say which groups may use a stored secret",
+            "Delete a stored secret",
+            forget,
+        )
+        .change(
+            "updateSecretGroups",
+            Method::PATCH,
+            "/secrets/{name}",
+            admins,
+            "Set which groups may use a stored secret",
             grant,
         )
 }
 
 /// A drained or undrained node.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Marked {
+struct NodeDrainState {
     /// The node name.
     name: String,
     /// The node id.
@@ -87,7 +107,7 @@ async fn change_node(
     at: NamePath,
     why: ReasonBody,
     stay: Stay,
-) -> Result<Marked, Problem> {
+) -> Result<NodeDrainState, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let (now, which) = (authorize::now(&ask).await?, at.name.as_str());
     let mut tx = authorize::begin(&ask).await?;
@@ -112,7 +132,7 @@ async fn change_node(
     let detail = json!({"node": member.offer.name, "id": member.node.node_id});
     audit::record(&mut tx, &by, &[authorize::entry(action, detail, reason)], now).await?;
     authorize::commit(tx, "mark the node").await?;
-    Ok(Marked {
+    Ok(NodeDrainState {
         name: member.offer.name.clone(),
         id: member.node.node_id.0.clone(),
         draining: matches!(stay, Stay::Leaves),
@@ -122,7 +142,7 @@ async fn change_node(
 /// A secret to store.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Secret {
+struct StoreSecretRequest {
     /// The value; it is never shown again.
     #[schemars(with = "String")]
     value: SecretString,
@@ -193,7 +213,7 @@ struct StoredSecretName {
 async fn store_secret(
     ask: ApiRequest,
     at: NamePath,
-    sent: Secret,
+    sent: StoreSecretRequest,
 ) -> Result<AnswerWithCookies<StoredSecretName>, Problem> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = at.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -248,7 +268,7 @@ async fn forget(
 
 /// The result of checking a data source.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct SourceSaid {
+struct SourceCheckDetail {
     /// The name of the source.
     name: String,
     /// Whether it can be reached, and bodies can run there and be stopped.
@@ -284,7 +304,7 @@ struct SourceSaid {
     preflight: PreflightDocument,
 }
 
-async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSaid, Problem> {
+async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceCheckDetail, Problem> {
     let app = &ask.house.app;
     let defs = app.definition().await?;
     let source = defs.sources.iter().find(|s| s.name.as_str() == at.name);
@@ -296,7 +316,12 @@ async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSai
         Ok(checked) => checked,
         Err(fault) => {
             let (name, fault) = (at.name, Some(fault.0));
-            return Ok(SourceSaid { name, fault, ledger_is_needed, ..SourceSaid::default() });
+            return Ok(SourceCheckDetail {
+                name,
+                fault,
+                ledger_is_needed,
+                ..SourceCheckDetail::default()
+            });
         }
     };
     let ledger = match &checked.ledger {
@@ -310,7 +335,7 @@ async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSai
         check_jobs(&app.config, std::slice::from_ref(&source), &defs.jobs, &defs.dependencies);
     let report = report.await;
     let preflight = PreflightDocument::from_report(&report);
-    Ok(SourceSaid {
+    Ok(SourceCheckDetail {
         name: at.name,
         ok: preflight.ok
             && checked.lock.is_ok()
@@ -336,7 +361,7 @@ async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSai
 /// A request to remove old rows.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Sweep {
+struct RunRetentionRequest {
     /// The reason; stored in the audit log with each batch.
     reason: Option<String>,
     /// Maximum number of batches; the oldest of each group first.
@@ -359,7 +384,11 @@ struct SweepResult {
 /// How long one request removes rows, in milliseconds.
 const SWEEP_MS: i64 = 30_000;
 
-async fn sweep(ask: ApiRequest, _: Nothing, sent: Sweep) -> Result<SweepResult, Problem> {
+async fn sweep(
+    ask: ApiRequest,
+    _: Nothing,
+    sent: RunRetentionRequest,
+) -> Result<SweepResult, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let app = &ask.house.app;
     let mut options = app.config.retention().map_err(anyhow::Error::from)?;

@@ -147,7 +147,7 @@ pub fn description() -> Value {
 pub fn router(house: Arc<ApiState>) -> Router {
     let mut api = Router::new();
     for route in nouns().into_iter().flat_map(|noun| noun.routes) {
-        api = api.route(&format!("/api/v1{}", route.path), route.service);
+        api = api.route(&format!("/api/v1{}", route.operation.path), route.service);
     }
     for path in admin::PATHS {
         api = api.route(path, any(admin::asked));

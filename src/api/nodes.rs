@@ -15,9 +15,10 @@ use serde::Deserialize;
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("nodes").get(
+        "listNodes",
         "/nodes",
         needs,
-        "The processes: what they are for, what they run",
+        "List the nodes: their roles and what each runs",
         list_nodes,
     )
 }

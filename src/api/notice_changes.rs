@@ -21,32 +21,45 @@ use serde_json::json;
 
 pub(super) fn routes() -> Noun {
     let runs = CallerNeeds::Somewhere(Permission::Run);
-    Noun::new("changes of notices")
-        .change((Method::POST, "/outbox/{id}/resend"), runs, "Send a notice again", resend)
+    Noun::new("notifications")
         .change(
-            (Method::POST, "/outbox/{id}/ack"),
+            "resendNotification",
+            Method::POST,
+            "/outbox/{id}/resend",
             runs,
-            "Take a notice off the way that waits: somebody knows already",
+            "Send a notification again",
+            resend,
+        )
+        .change(
+            "acknowledgeNotification",
+            Method::POST,
+            "/outbox/{id}/ack",
+            runs,
+            "Acknowledge a notification, so that it is not sent or escalated",
             acknowledge,
         )
         .change(
-            (Method::POST, "/snoozes"),
+            "addSnooze",
+            Method::POST,
+            "/snoozes",
             runs,
-            "Do not tell of a group, or a job of it, for a while",
+            "Snooze the notifications of a group or a job for a while",
             snooze,
         )
-        .change((Method::DELETE, "/snoozes/{id}"), runs, "End a snooze now", wake_notice)
+        .change("endSnooze", Method::DELETE, "/snoozes/{id}", runs, "End a snooze now", wake_notice)
         .change(
-            (Method::POST, "/notify/test"),
+            "sendTestNotification",
+            Method::POST,
+            "/notify/test",
             CallerNeeds::Everywhere(Permission::Admin),
-            "Send a test at once",
+            "Send a test notification now",
             send_test,
         )
 }
 
 /// The result of an action on a notification.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Minded {
+struct NotificationChangeResult {
     /// Number of changed notifications: 1 or 0.
     changed: u64,
     /// Number of unchanged ones.
@@ -72,11 +85,19 @@ enum NoticeAction {
     Ack,
 }
 
-async fn resend(ask: ApiRequest, at: IdPath, why: ReasonBody) -> Result<Minded, Problem> {
+async fn resend(
+    ask: ApiRequest,
+    at: IdPath,
+    why: ReasonBody,
+) -> Result<NotificationChangeResult, Problem> {
     change_notice(ask, at, why, NoticeAction::Resend).await
 }
 
-async fn acknowledge(ask: ApiRequest, at: IdPath, why: ReasonBody) -> Result<Minded, Problem> {
+async fn acknowledge(
+    ask: ApiRequest,
+    at: IdPath,
+    why: ReasonBody,
+) -> Result<NotificationChangeResult, Problem> {
     change_notice(ask, at, why, NoticeAction::Ack).await
 }
 
@@ -85,7 +106,7 @@ async fn change_notice(
     at: IdPath,
     why: ReasonBody,
     wish: NoticeAction,
-) -> Result<Minded, Problem> {
+) -> Result<NotificationChangeResult, Problem> {
     let found = notice(&ask, at.id).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let now = authorize::now(&ask).await?;
@@ -102,13 +123,13 @@ async fn change_notice(
     let entry = audit::AuditEntry { group, ..authorize::entry(action, detail, reason) };
     audit::record(&mut tx, &by, &[entry], now).await?;
     authorize::commit(tx, action).await?;
-    Ok(Minded { changed, left: 1 - changed.min(1) })
+    Ok(NotificationChangeResult { changed, left: 1 - changed.min(1) })
 }
 
 /// A snooze.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Quiet {
+struct SnoozeRequest {
     /// The group.
     group: String,
     /// The job; default the whole group.
@@ -123,7 +144,7 @@ struct Quiet {
 
 /// A stored snooze.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Snoozed {
+struct SnoozeResult {
     /// The number of the snooze.
     id: i64,
     /// When it ends.
@@ -133,7 +154,7 @@ struct Snoozed {
 /// Maximum duration of a snooze, in minutes: 30 days.
 const LONGEST: u32 = 43_200;
 
-async fn snooze(ask: ApiRequest, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
+async fn snooze(ask: ApiRequest, _: Nothing, sent: SnoozeRequest) -> Result<SnoozeResult, Problem> {
     let group = authorize::group(&ask, Permission::Run, &sent.group)?;
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let event = match &sent.event {
@@ -172,7 +193,7 @@ async fn snooze(ask: ApiRequest, _: Nothing, sent: Quiet) -> Result<Snoozed, Pro
     let entry = audit::AuditEntry { group: Some(group), job, ..entry };
     audit::record(&mut tx, &by, &[entry], now).await?;
     authorize::commit(tx, "write a snooze").await?;
-    Ok(Snoozed { id, until: row.until.to_string() })
+    Ok(SnoozeResult { id, until: row.until.to_string() })
 }
 
 fn event(word: &str) -> Result<NotificationEvent, Problem> {
@@ -184,7 +205,11 @@ fn event(word: &str) -> Result<NotificationEvent, Problem> {
     })
 }
 
-async fn wake_notice(ask: ApiRequest, at: IdPath, why: ReasonBody) -> Result<Snoozed, Problem> {
+async fn wake_notice(
+    ask: ApiRequest,
+    at: IdPath,
+    why: ReasonBody,
+) -> Result<SnoozeResult, Problem> {
     let what = format!("snooze {} that lasts", at.id);
     let now = authorize::now(&ask).await?;
     let all = outbox::snoozes(&mut authorize::open_read(&ask).await?, now).await?;
@@ -202,7 +227,7 @@ async fn wake_notice(ask: ApiRequest, at: IdPath, why: ReasonBody) -> Result<Sno
     let entry = audit::AuditEntry { group: Some(group), job, ..entry };
     audit::record(&mut tx, &by, &[entry], now).await?;
     authorize::commit(tx, "end a snooze").await?;
-    Ok(Snoozed { id: at.id, until: now.to_string() })
+    Ok(SnoozeResult { id: at.id, until: now.to_string() })
 }
 
 /// A test notification.

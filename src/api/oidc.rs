@@ -16,15 +16,19 @@ use serde::Deserialize;
 pub(super) fn routes() -> Noun {
     Noun::new("session")
         .media(
-            ("/oidc/start", "text/plain"),
+            "startOidcLogin",
+            "/oidc/start",
+            "text/plain",
             CallerNeeds::Nothing,
-            "Go to the other provider to log in (302)",
+            "Start a login at the identity provider (302)",
             start,
         )
         .media(
-            ("/oidc/callback", "text/plain"),
+            "finishOidcLogin",
+            "/oidc/callback",
+            "text/plain",
             CallerNeeds::Nothing,
-            "Come back from there (302 to the console)",
+            "Finish a login that comes back from the identity provider (302 to the console)",
             finish_login,
         )
 }

@@ -17,10 +17,22 @@ use serde::Deserialize;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
-    Noun::new("notices")
-        .get("/outbox", needs, "Notices, the latest first", list_notifications)
-        .get("/outbox/{id}", needs, "A notice, as it is or was sent", get_notification)
-        .get("/snoozes", needs, "What nobody wants to hear of for a while", snoozes)
+    Noun::new("notifications")
+        .get(
+            "listNotifications",
+            "/outbox",
+            needs,
+            "List notifications, newest first",
+            list_notifications,
+        )
+        .get(
+            "getNotification",
+            "/outbox/{id}",
+            needs,
+            "Get a notification as it is or was sent",
+            get_notification,
+        )
+        .get("listSnoozes", "/snoozes", needs, "List the snoozes in force", snoozes)
 }
 
 /// Filter for notifications; omitted fields do not restrict.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,

@@ -15,9 +15,11 @@ use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     Noun::new("parameters").get(
+        "previewParams",
         "/params",
         CallerNeeds::Somewhere(Permission::View),
-        "Each parameter of a job with its value and the layer it comes from; secrets are masked",
+        "Preview each parameter of a job with its value and the layer that set it; secrets \
+             are masked",
         preview_params,
     )
 }
@@ -36,7 +38,7 @@ struct PreviewParamsQuery {
 
 /// The parameters of a job.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Params {
+struct ParamsPreview {
     /// Whether the batch exists.
     is_open: bool,
     /// The layers, in order of precedence.
@@ -49,7 +51,7 @@ async fn preview_params(
     ask: ApiRequest,
     _: Nothing,
     which: PreviewParamsQuery,
-) -> Result<Params, Problem> {
+) -> Result<ParamsPreview, Problem> {
     let app = &ask.house.app;
     let missing = || Problem::not_found(format!("job {}", which.job));
     let batch_no = BatchNo::parse(&which.batch_no).map_err(anyhow::Error::from)?;
@@ -67,5 +69,9 @@ async fn preview_params(
         return Err(Problem::refused(said));
     }
     let params = world.params(&job.code).ok_or_else(missing)?;
-    Ok(Params { is_open: world.batch == BatchPresence::There, precedence: PRECEDENCE, params })
+    Ok(ParamsPreview {
+        is_open: world.batch == BatchPresence::There,
+        precedence: PRECEDENCE,
+        params,
+    })
 }

@@ -35,14 +35,21 @@ pub struct Nothing {}
 /// Generates the schema of a type.
 type SchemaMaker = fn(&mut SchemaGenerator) -> Schema;
 
-/// One route and its description.
-pub struct Route {
+/// What a route is called and who may use it, as its description in OpenAPI says.
+pub(super) struct Operation {
+    /// Verb and noun, unique: `listBatches`. Generated clients name their functions after it.
+    pub(super) id: &'static str,
     pub(super) method: Method,
     /// The path after `/api/v1`: `/batches/{batch_id}`.
     pub(super) path: &'static str,
     pub(super) needs: CallerNeeds,
     /// One line.
     pub(super) summary: &'static str,
+}
+
+/// One route and its description.
+pub struct Route {
+    pub(super) operation: Operation,
     pub(super) place: SchemaMaker,
     pub(super) query: Option<SchemaMaker>,
     pub(super) body: Option<SchemaMaker>,
@@ -70,29 +77,17 @@ impl ResponseKind {
 impl Route {
     /// A route with path parameters `P`, without a query and without a body.
     pub(super) fn new<P: JsonSchema, S, X: 'static>(
-        (method, path): (Method, &'static str),
-        needs: CallerNeeds,
-        summary: &'static str,
+        operation: Operation,
         answer: ResponseKind,
         serve: S,
     ) -> Self
     where
         S: Handler<X, Arc<ApiState>>,
     {
-        let filter = MethodFilter::try_from(method.clone()).expect("a method that routes know");
+        let filter = MethodFilter::try_from(operation.method.clone());
+        let filter = filter.expect("a method that routes know");
         let (place, service) = (schema_of::<P> as SchemaMaker, on(filter, serve));
-        Self {
-            method,
-            path,
-            needs,
-            summary,
-            place,
-            query: None,
-            body: None,
-            answer,
-            waits: None,
-            service,
-        }
+        Self { operation, place, query: None, body: None, answer, waits: None, service }
     }
 
     /// Adds a query.
@@ -157,6 +152,7 @@ impl Noun {
     /// `GET`: answers JSON, with an ETag of its bytes.
     pub fn get<P, Q, T, F, Fut>(
         self,
+        id: &'static str,
         path: &'static str,
         needs: CallerNeeds,
         summary: &'static str,
@@ -170,13 +166,16 @@ impl Noun {
         Fut: Future<Output = Result<T, Problem>> + Send + 'static,
     {
         let write: ResponseWriter<T> = |headers, answer| tagged(headers, &answer);
-        self.add_read((path, needs, summary), f, (ResponseKind::json_of::<T>(), write))
+        let operation = Operation { id, method: Method::GET, path, needs, summary };
+        self.add_read(operation, f, ResponseKind::json_of::<T>(), write)
     }
 
     /// `GET` with another media type than JSON: a picture, a file, a stream of events.
     pub fn media<P, Q, F, Fut>(
         self,
-        (path, media): (&'static str, &'static str),
+        id: &'static str,
+        path: &'static str,
+        media: &'static str,
         needs: CallerNeeds,
         summary: &'static str,
         f: F,
@@ -188,15 +187,17 @@ impl Noun {
         Fut: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
         let write: ResponseWriter<Response> = |_, answer| Ok(answer);
-        self.add_read((path, needs, summary), f, (ResponseKind::Media(media), write))
+        let operation = Operation { id, method: Method::GET, path, needs, summary };
+        self.add_read(operation, f, ResponseKind::Media(media), write)
     }
 
     /// `GET`, with the writer of the result of `f`.
     fn add_read<P, Q, T, F, Fut>(
         self,
-        (path, needs, summary): (&'static str, CallerNeeds, &'static str),
+        operation: Operation,
         f: F,
-        (answer, write): (ResponseKind, ResponseWriter<T>),
+        answer: ResponseKind,
+        write: ResponseWriter<T>,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -205,7 +206,7 @@ impl Noun {
         F: Fn(ApiRequest, P, Q) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<T, Problem>> + Send + 'static,
     {
-        let cost = self.next_cost;
+        let (cost, needs) = (self.next_cost, operation.needs);
         let serve = move |State(house): State<Arc<ApiState>>, request: Request| {
             let f = f.clone();
             async move {
@@ -219,15 +220,16 @@ impl Noun {
                 cost.run_read(&ask, work).await
             }
         };
-        let of = (Method::GET, path);
-        self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).asking::<Q>())
+        self.with_route(Route::new::<P, _, _>(operation, answer, serve).asking::<Q>())
     }
 
     /// A change: reads a JSON body, answers JSON. Carried out once when it is sent twice with one
     /// `Idempotency-Key`.
     pub fn change<P, B, T, F, Fut>(
         self,
-        of: (Method, &'static str),
+        id: &'static str,
+        method: Method,
+        path: &'static str,
         needs: CallerNeeds,
         summary: &'static str,
         f: F,
@@ -278,7 +280,8 @@ impl Noun {
             }
         };
         let answer = ResponseKind::json_of::<T>();
-        self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
+        let operation = Operation { id, method, path, needs, summary };
+        self.with_route(Route::new::<P, _, _>(operation, answer, serve).reading::<B>())
     }
 
     /// Marks that the last change may have to wait for a second person.

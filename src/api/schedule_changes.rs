@@ -32,39 +32,49 @@ use std::collections::BTreeMap;
 pub(super) fn routes() -> Noun {
     let (edits, runs) =
         (CallerNeeds::Somewhere(Permission::Edit), CallerNeeds::Somewhere(Permission::Run));
-    Noun::new("changes of schedules")
-        .change((Method::POST, "/schedules"), edits, "Make a schedule", add_schedule)
+    Noun::new("schedules")
+        .change("addSchedule", Method::POST, "/schedules", edits, "Add a schedule", add_schedule)
         .guarded()
         .change(
-            (Method::PUT, "/schedules/{code}"),
+            "replaceSchedule",
+            Method::PUT,
+            "/schedules/{code}",
             edits,
-            "Change what a schedule says",
+            "Replace the definition of a schedule",
             edit_schedule,
         )
         .guarded()
         .change(
-            (Method::DELETE, "/schedules/{code}"),
+            "deleteSchedule",
+            Method::DELETE,
+            "/schedules/{code}",
             edits,
-            "Take a schedule away; its firings stay on record",
+            "Delete a schedule; its firings stay on record",
             remove,
         )
         .guarded()
         .change(
-            (Method::POST, "/schedules/{code}/pause"),
+            "pauseSchedule",
+            Method::POST,
+            "/schedules/{code}/pause",
             runs,
-            "Let a schedule plan nothing more",
+            "Pause a schedule",
             async |ask, at, why| stand(ask, at, why, ScheduleActionRequest::Pause).await,
         )
         .change(
-            (Method::POST, "/schedules/{code}/resume"),
+            "resumeSchedule",
+            Method::POST,
+            "/schedules/{code}/resume",
             runs,
-            "Let a paused schedule go on from now",
+            "Resume a paused schedule from now on",
             async |ask, at, why| stand(ask, at, why, ScheduleActionRequest::Resume).await,
         )
         .change(
-            (Method::POST, "/schedules/{code}/skip-next"),
+            "skipNextFiring",
+            Method::POST,
+            "/schedules/{code}/skip-next",
             runs,
-            "Leave the next planned time out",
+            "Skip the next planned firing of a schedule",
             async |ask, at, why| stand(ask, at, why, ScheduleActionRequest::SkipNext).await,
         )
 }

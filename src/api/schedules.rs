@@ -25,34 +25,52 @@ use chrono_tz::Tz;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("schedules")
         .get(
+            "listSchedules",
             "/schedules",
             needs,
-            "Schedules of groups that the caller sees, by code",
+            "List the schedules of the groups that the caller may see, by code",
             list_schedules,
         )
         .get(
+            "getSchedule",
             "/schedules/{code}",
             needs,
-            "A schedule, where it stands, and what it means",
+            "Get a schedule, its state, and its meaning in words",
             get_schedule,
         )
-        .get("/schedules/{code}/next", needs, "When it fires next, and what is left out", next)
-        .get("/schedules/{code}/firings", needs, "What became of its planned times", firings)
-        .change(
-            (Method::POST, "/schedules/preview"),
+        .get(
+            "listNextFirings",
+            "/schedules/{code}/next",
             needs,
-            "When a schedule would fire that is not stored; changes nothing",
+            "List the next firings of a schedule, and those left out",
+            next,
+        )
+        .get(
+            "listFirings",
+            "/schedules/{code}/firings",
+            needs,
+            "List the past firings of a schedule and their outcomes",
+            firings,
+        )
+        .change(
+            "previewSchedule",
+            Method::POST,
+            "/schedules/preview",
+            needs,
+            "Preview the firings of a schedule that is not stored; changes nothing",
             preview,
         )
         .get(
+            "previewCron",
             "/cron/preview",
             needs,
-            "What a cron expression means, and when it fires next",
+            "Explain a cron expression and list its next times",
             preview_cron,
         )
 }
@@ -95,7 +113,7 @@ struct ScheduleSummary {
 
 /// A schedule, with the groups it opens.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Schedule {
+struct ScheduleWithGroups {
     #[serde(flatten)]
     summary: ScheduleSummary,
     /// The groups whose batches it opens, as far as the caller sees them.
@@ -183,13 +201,17 @@ async fn found(ask: &ApiRequest, tx: &mut Tx, at: &CodePath) -> Result<Trigger, 
     if is_visible(ask, &found, &groups) { Ok(found) } else { Err(missing()) }
 }
 
-async fn get_schedule(ask: ApiRequest, at: CodePath, _: Nothing) -> Result<Schedule, Problem> {
+async fn get_schedule(
+    ask: ApiRequest,
+    at: CodePath,
+    _: Nothing,
+) -> Result<ScheduleWithGroups, Problem> {
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let t = found(&ask, &mut tx, &at).await?;
     let (groups, _) = store::job::audience(&mut tx).await?;
     let seen = opens(&t.def, &groups).into_iter().filter(|g| ask.allows(Permission::View, g));
     let opens = seen.map(ToString::to_string).collect();
-    Ok(Schedule { summary: summary(&mut tx, &t).await?, opens })
+    Ok(ScheduleWithGroups { summary: summary(&mut tx, &t).await?, opens })
 }
 
 /// The range of a preview.
@@ -267,9 +289,10 @@ async fn firings(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UnstoredSchedule {
-    /// Its keys as in a file: exactly one of cron, every_sec, delay_sec, once_at, rule (with at),
-    /// event, manual, after; in addition time_zone, calendar, shift, start, end, blackouts, and
-    /// group, whose zone and calendar are the defaults, and batch_no.
+    /// Its keys as in a file: exactly one of cron, every_sec, delay_sec, once_at, rule (with at), event,
+    /// manual, after; beside it time_zone, calendar, shift, start, end, blackouts, and group, whose zone
+    /// and calendar hold where none is said, and batch_no.
+    #[schemars(with = "BTreeMap<String, Value>")]
     words: Value,
     /// Number of firings, 1 to 1,000; default 20.
     n: Option<u32>,
@@ -304,7 +327,7 @@ async fn preview(
 /// A cron expression.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Expression {
+struct PreviewCronQuery {
     /// Quartz cron of 6 or 7 fields, or classic cron of 5.
     expr: String,
     /// IANA time zone; default UTC.
@@ -318,7 +341,7 @@ struct Expression {
 async fn preview_cron(
     ask: ApiRequest,
     _: Nothing,
-    asked: Expression,
+    asked: PreviewCronQuery,
 ) -> Result<CronPreview, Problem> {
     let cron = Cron::parse(&asked.expr).map_err(|e| Problem::refused(e.to_string()))?;
     let zone = asked.zone.as_deref().map(read_zone).transpose();

@@ -10,9 +10,10 @@ use serde::Deserialize;
 
 pub(super) fn routes() -> Noun {
     Noun::new("search").expensive().get(
+        "search",
         "/search",
         CallerNeeds::Somewhere(Permission::View),
-        "Jobs, groups, batches and schedules in which a text occurs, 20 of each at most, the best first",
+        "Search jobs, groups, batches and schedules; at most 20 of each, best matches first",
         search,
     )
 }

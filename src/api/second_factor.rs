@@ -4,7 +4,7 @@ use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
-use crate::api::session::Done;
+use crate::api::session::Confirmation;
 use crate::app::access::{Credentials, PresentedCredential};
 use crate::domain::access::Permission;
 use crate::domain::access::user::UserName;
@@ -21,33 +21,49 @@ const QR_SIZE: u32 = 220;
 pub(super) fn routes() -> Noun {
     let at = "/session/second-factor";
     Noun::new("second factors")
-        .get(at, CallerNeeds::Login, "Whether one has a second factor", get_second_factor)
-        .secret(
-            (Method::POST, "/session/second-factor/enrol"),
+        .get(
+            "getSecondFactor",
+            at,
             CallerNeeds::Login,
-            "Begin a second factor: a secret for one-time codes, shown in this answer and never again",
+            "Get whether one has a second factor",
+            get_second_factor,
+        )
+        .secret(
+            "enrolSecondFactor",
+            Method::POST,
+            "/session/second-factor/enrol",
+            CallerNeeds::Login,
+            "Begin a second factor: its one-time-code secret is shown in this answer only",
             enrol,
         )
         .secret(
-            (Method::POST, "/session/second-factor/confirm"),
+            "confirmSecondFactor",
+            Method::POST,
+            "/session/second-factor/confirm",
             CallerNeeds::Login,
-            "Make it count by a first code; recovery codes are shown in this answer and never again",
+            "Confirm a second factor by a first code; recovery codes are shown in this answer only",
             confirm,
         )
         .secret(
-            (Method::POST, "/session/second-factor/recovery-codes"),
+            "renewRecoveryCodes",
+            Method::POST,
+            "/session/second-factor/recovery-codes",
             CallerNeeds::Login,
-            "New recovery codes in the place of those that are left",
+            "Replace the recovery codes",
             renew,
         )
         .secret(
-            (Method::POST, "/session/second-factor/disable"),
+            "disableSecondFactor",
+            Method::POST,
+            "/session/second-factor/disable",
             CallerNeeds::Login,
             "Disable one's second factor, with password and code",
             disable,
         )
         .secret(
-            (Method::POST, "/users/{name}/second-factor-reset"),
+            "resetSecondFactor",
+            Method::POST,
+            "/users/{name}/second-factor-reset",
             CallerNeeds::Everywhere(Permission::Admin),
             "Remove the second factor of a user who has lost it; all sessions of the user end",
             reset,
@@ -81,7 +97,7 @@ async fn get_second_factor(
 /// The user's password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OwnPassword {
+struct PasswordProof {
     /// The login password.
     #[schemars(with = "String")]
     password: SecretString,
@@ -111,7 +127,7 @@ fn own_session(ask: &ApiRequest) -> Result<i64, Problem> {
 async fn enrol(
     ask: ApiRequest,
     _: Nothing,
-    sent: OwnPassword,
+    sent: PasswordProof,
 ) -> Result<AnswerWithCookies<EnrolmentDocument>, Problem> {
     own_session(&ask)?;
     let from = ask.way.stranger(&ask.headers);
@@ -130,7 +146,7 @@ async fn enrol(
 /// A one-time code.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OwnCode {
+struct SecondFactorCode {
     /// Six digits.
     #[schemars(with = "String")]
     code: SecretString,
@@ -152,7 +168,7 @@ impl RecoveryCodes {
 async fn confirm(
     ask: ApiRequest,
     _: Nothing,
-    sent: OwnCode,
+    sent: SecondFactorCode,
 ) -> Result<AnswerWithCookies<RecoveryCodes>, Problem> {
     let session = own_session(&ask)?;
     let from = ask.way.stranger(&ask.headers);
@@ -165,7 +181,7 @@ async fn confirm(
 /// Password and code.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OwnProofs {
+struct SecondFactorProofs {
     /// The login password.
     #[schemars(with = "String")]
     password: SecretString,
@@ -174,7 +190,7 @@ struct OwnProofs {
     code: SecretString,
 }
 
-impl OwnProofs {
+impl SecondFactorProofs {
     fn credentials(self) -> Credentials {
         Credentials { password: self.password, code: Some(self.code) }
     }
@@ -183,7 +199,7 @@ impl OwnProofs {
 async fn renew(
     ask: ApiRequest,
     _: Nothing,
-    sent: OwnProofs,
+    sent: SecondFactorProofs,
 ) -> Result<AnswerWithCookies<RecoveryCodes>, Problem> {
     own_session(&ask)?;
     let from = ask.way.stranger(&ask.headers);
@@ -195,31 +211,31 @@ async fn renew(
 async fn disable(
     ask: ApiRequest,
     _: Nothing,
-    sent: OwnProofs,
-) -> Result<AnswerWithCookies<Done>, Problem> {
+    sent: SecondFactorProofs,
+) -> Result<AnswerWithCookies<Confirmation>, Problem> {
     own_session(&ask)?;
     let from = ask.way.stranger(&ask.headers);
     let name = ask.caller()?.user_name();
     ask.house.porter.disable_second_factor(name, sent.credentials(), &from).await?;
-    Ok(Done { done: true }.into())
+    Ok(Confirmation { done: true }.into())
 }
 
 /// A user.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct OfUser {
+struct UserPath {
     /// The login name.
     name: String,
 }
 
 async fn reset(
     ask: ApiRequest,
-    of: OfUser,
+    of: UserPath,
     _: Nothing,
-) -> Result<AnswerWithCookies<Done>, Problem> {
+) -> Result<AnswerWithCookies<Confirmation>, Problem> {
     let missing = || Problem::not_found(format!("user {}", of.name));
     let name = UserName::parse(&of.name).map_err(|_| missing())?;
     match ask.house.porter.reset_second_factor(&ask.authority()?, &name).await? {
-        true => Ok(Done { done: true }.into()),
+        true => Ok(Confirmation { done: true }.into()),
         false => Err(Problem::conflict("is-so", format!("user {name} has no second factor"))),
     }
 }

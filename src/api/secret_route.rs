@@ -3,7 +3,9 @@
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
-use crate::api::route::{Noun, ResponseKind, Route, json_response, place, read_body, too_slow};
+use crate::api::route::{
+    Noun, Operation, ResponseKind, Route, json_response, place, read_body, too_slow,
+};
 use crate::api::state::ApiState;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -38,7 +40,9 @@ impl Noun {
     /// A change with a secret in it.
     pub(super) fn secret<P, B, T, F, Fut>(
         self,
-        of: (Method, &'static str),
+        id: &'static str,
+        method: Method,
+        path: &'static str,
         needs: CallerNeeds,
         summary: &'static str,
         f: F,
@@ -72,7 +76,8 @@ impl Noun {
             }
         };
         let answer = ResponseKind::json_of::<T>();
-        self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
+        let operation = Operation { id, method, path, needs, summary };
+        self.with_route(Route::new::<P, _, _>(operation, answer, serve).reading::<B>())
     }
 }
 

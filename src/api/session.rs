@@ -20,20 +20,56 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn routes() -> Noun {
     Noun::new("session")
-        .get("/session", CallerNeeds::Login, "Who one is, and may do what", get_session)
-        .get("/session/options", CallerNeeds::Nothing, "How one may log in", options)
-        .secret((Method::POST, "/session"), CallerNeeds::Nothing, "Log in with a password", log_in)
-        .secret((Method::DELETE, "/session"), CallerNeeds::Login, "Log out", log_out)
-        .secret((Method::POST, "/setup"), CallerNeeds::Nothing, "Make the first user", set_up)
+        .get(
+            "getSession",
+            "/session",
+            CallerNeeds::Login,
+            "Get the caller's user and permissions",
+            get_session,
+        )
+        .get(
+            "getLoginOptions",
+            "/session/options",
+            CallerNeeds::Nothing,
+            "Get the ways to log in",
+            options,
+        )
         .secret(
-            (Method::POST, "/session/password"),
+            "logIn",
+            Method::POST,
+            "/session",
+            CallerNeeds::Nothing,
+            "Log in with a password",
+            log_in,
+        )
+        .secret("logOut", Method::DELETE, "/session", CallerNeeds::Login, "Log out", log_out)
+        .secret(
+            "createFirstUser",
+            Method::POST,
+            "/setup",
+            CallerNeeds::Nothing,
+            "Create the first user, with the one-time secret that `serve` prints",
+            set_up,
+        )
+        .secret(
+            "changePassword",
+            Method::POST,
+            "/session/password",
             CallerNeeds::Login,
             "Change one's password; all other sessions end",
             change_password,
         )
-        .get("/session/sessions", CallerNeeds::Login, "One's sessions", sessions)
+        .get(
+            "listOwnSessions",
+            "/session/sessions",
+            CallerNeeds::Login,
+            "List one's sessions",
+            sessions,
+        )
         .secret(
-            (Method::DELETE, "/session/sessions/{session_id}"),
+            "endOwnSession",
+            Method::DELETE,
+            "/session/sessions/{session_id}",
             CallerNeeds::Login,
             "End one of one's sessions",
             end_session,
@@ -44,7 +80,7 @@ pub(super) fn routes() -> Noun {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SessionDetail {
     /// The user.
-    user: Me,
+    user: SessionUser,
     /// Roles and additional permissions.
     grants: Vec<GrantDocument>,
     /// Send this as the header X-CSRF-Token with every change; null with a token.
@@ -57,7 +93,7 @@ pub(super) struct SessionDetail {
     /// /session/second-factor/enrol.
     must_enrol_second_factor: bool,
     /// The effective permissions.
-    permissions: Permissions,
+    permissions: EffectivePermissions,
     /// When the session ends without further requests, RFC 3339; null with a token.
     idle_until: Option<String>,
     /// When the session or token ends in any case, RFC 3339.
@@ -66,7 +102,7 @@ pub(super) struct SessionDetail {
 
 /// The calling user.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Me {
+struct SessionUser {
     /// The key of the user.
     user_id: i64,
     /// The login name.
@@ -81,14 +117,14 @@ struct Me {
 
 /// Effective permissions.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Permissions {
+struct EffectivePermissions {
     /// In all groups and for what belongs to none.
     everywhere: Vec<Permission>,
     /// In single groups, in addition.
     groups: BTreeMap<String, Vec<Permission>>,
 }
 
-fn permissions(grants: &Grants) -> Permissions {
+fn permissions(grants: &Grants) -> EffectivePermissions {
     let everywhere = Permission::ALL.into_iter().filter(|p| grants.allow_everywhere(*p)).collect();
     let named = grants.as_slice().iter().filter_map(|g| match &g.place {
         Where::Everywhere => None,
@@ -100,7 +136,7 @@ fn permissions(grants: &Grants) -> Permissions {
         Permission::ALL.into_iter().filter(|p| grants.allow(*p, code)).collect()
     };
     let groups = groups.into_iter().map(|code| (code.to_string(), of(code)));
-    Permissions { everywhere, groups: groups.filter(|(_, all)| !all.is_empty()).collect() }
+    EffectivePermissions { everywhere, groups: groups.filter(|(_, all)| !all.is_empty()).collect() }
 }
 
 /// Whether the caller is in a session of a user whose password is checked here.
@@ -121,7 +157,7 @@ fn session(ask: &ApiRequest, known: &KnownCaller, secret: Option<&SecretString>)
         PresentedCredential::Approval => (None, ask.house.porter.now()),
     };
     SessionDetail {
-        user: Me {
+        user: SessionUser {
             user_id: user.id.0,
             name: user.name.to_string(),
             display_name: user.display_name.clone(),
@@ -209,7 +245,7 @@ async fn options(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<LoginOptions
 /// Name and password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct LogIn {
+struct LogInRequest {
     /// The login name.
     name: String,
     /// The password.
@@ -224,7 +260,7 @@ struct LogIn {
 async fn log_in(
     ask: ApiRequest,
     _: Nothing,
-    sent: LogIn,
+    sent: LogInRequest,
 ) -> Result<AnswerWithCookies<SessionDetail>, Problem> {
     let from = ask.way.stranger(&ask.headers);
     let credentials = Credentials { password: sent.password, code: sent.code };
@@ -237,7 +273,7 @@ async fn log_in(
 /// The first user.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SetUp {
+struct CreateFirstUserRequest {
     /// The secret printed by `serve` or `procession user setup-secret`.
     #[schemars(with = "String")]
     secret: SecretString,
@@ -253,7 +289,7 @@ struct SetUp {
 async fn set_up(
     ask: ApiRequest,
     _: Nothing,
-    sent: SetUp,
+    sent: CreateFirstUserRequest,
 ) -> Result<AnswerWithCookies<SessionDetail>, Problem> {
     let name = UserName::parse(&sent.name).map_err(anyhow::Error::from)?;
     let display_name = display_name(sent.display_name, &name)?;
@@ -275,7 +311,7 @@ pub(super) fn display_name(said: Option<String>, name: &UserName) -> Result<Stri
 
 /// The result of an action.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Done {
+pub(super) struct Confirmation {
     /// Always true.
     pub(super) done: bool,
 }
@@ -284,19 +320,22 @@ async fn log_out(
     ask: ApiRequest,
     _: Nothing,
     _: Nothing,
-) -> Result<AnswerWithCookies<Done>, Problem> {
+) -> Result<AnswerWithCookies<Confirmation>, Problem> {
     let caller = ask.caller()?;
     let PresentedCredential::Session(session) = &caller.known.by else {
         return Err(Problem::refused("a token has no session; remove it, or let it expire"));
     };
     ask.house.porter.log_out(session.user, session.id, &ask.operator()?).await?;
-    Ok(AnswerWithCookies { answer: Done { done: true }, cookies: vec![ask.way.set_session(None)] })
+    Ok(AnswerWithCookies {
+        answer: Confirmation { done: true },
+        cookies: vec![ask.way.set_session(None)],
+    })
 }
 
 /// The old and the new password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Passwords {
+struct ChangePasswordRequest {
     /// The old password.
     #[schemars(with = "String")]
     old: SecretString,
@@ -308,7 +347,7 @@ struct Passwords {
 async fn change_password(
     ask: ApiRequest,
     _: Nothing,
-    sent: Passwords,
+    sent: ChangePasswordRequest,
 ) -> Result<AnswerWithCookies<SessionDetail>, Problem> {
     let caller = ask.caller()?;
     if !matches!(caller.proof, CallerProof::Session(_)) {
@@ -322,7 +361,7 @@ async fn change_password(
 
 /// A session in a list.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct SessionBrief {
+pub(super) struct SessionSummary {
     /// The key of the session.
     session_id: i64,
     /// Whether it is the calling session.
@@ -347,7 +386,7 @@ pub(super) struct SessionBrief {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SessionList {
     /// Latest first.
-    items: Vec<SessionBrief>,
+    items: Vec<SessionSummary>,
 }
 
 /// The sessions of a user as the caller sees them.
@@ -358,7 +397,7 @@ pub(super) async fn sessions_of(
     let porter = &ask.house.porter;
     let own = &ask.caller()?.proof;
     let all = porter.sessions(user).await?;
-    let brief = |s: crate::store::user_session::UserSession| SessionBrief {
+    let brief = |s: crate::store::user_session::UserSession| SessionSummary {
         session_id: s.id,
         is_this: *own == CallerProof::Session(s.id),
         idle_until: porter.idle_until(&s).to_string(),
@@ -378,23 +417,23 @@ async fn sessions(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<SessionList
 
 /// A session.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct WhichSession {
+struct OwnSessionPath {
     /// The key of the session.
     session_id: i64,
 }
 
 async fn end_session(
     ask: ApiRequest,
-    which: WhichSession,
+    which: OwnSessionPath,
     _: Nothing,
-) -> Result<AnswerWithCookies<Done>, Problem> {
+) -> Result<AnswerWithCookies<Confirmation>, Problem> {
     let is_there = ask.house.porter.sessions(ask.caller()?.known.user.id).await?;
     if is_there.iter().any(|session| session.id == which.session_id) {
         may_end_others(&ask)?;
     }
     let (by, name) = (ask.authority()?, ask.caller()?.user_name().clone());
     match ask.house.porter.end_session(&by, &name, which.session_id).await? {
-        true => Ok(Done { done: true }.into()),
+        true => Ok(Confirmation { done: true }.into()),
         false => Err(Problem::not_found(format!("session {} of yours", which.session_id))),
     }
 }

@@ -16,15 +16,18 @@ pub(super) fn routes() -> Noun {
     Noun::new("sources and settings")
         .expensive()
         .get(
+            "listSources",
             "/sources",
             CallerNeeds::Somewhere(Permission::View),
-            "The data sources that the caller's groups may use, and the jobs on each; where each is, only for who administers all",
+            "List the data sources that the caller's groups may use and the jobs on each; \
+             addresses only for administrators of all groups",
             list_sources,
         )
         .get(
+            "getSettings",
             "/settings",
             CallerNeeds::Everywhere(Permission::Admin),
-            "The settings in force in the process that answers; what hides is masked",
+            "Get the settings in force in the process that answers; secrets are masked",
             settings,
         )
 }

@@ -4,7 +4,7 @@ use crate::api::caller::{ApiRequest, CallerNeeds, CallerProof};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
-use crate::api::session::Done;
+use crate::api::session::Confirmation;
 use crate::api::users::group_codes;
 use crate::app::access::{PresentedCredential, TokenWish};
 use crate::domain::access::Permission;
@@ -17,30 +17,42 @@ use std::collections::BTreeSet;
 
 pub(super) fn routes() -> Noun {
     Noun::new("tokens")
-        .get("/session/tokens", CallerNeeds::Login, "One's tokens", list_tokens)
-        .secret(
-            (Method::POST, "/session/tokens"),
+        .get(
+            "listOwnTokens",
+            "/session/tokens",
             CallerNeeds::Login,
-            "Make a token; it is shown in this answer and never again",
+            "List one's API tokens",
+            list_tokens,
+        )
+        .secret(
+            "addToken",
+            Method::POST,
+            "/session/tokens",
+            CallerNeeds::Login,
+            "Create an API token; it is shown in this answer only",
             add_token,
         )
         .secret(
-            (Method::DELETE, "/session/tokens/{token_id}"),
+            "revokeOwnToken",
+            Method::DELETE,
+            "/session/tokens/{token_id}",
             CallerNeeds::Login,
-            "Take one of one's tokens away",
+            "Revoke one of one's API tokens",
             remove_own,
         )
         .secret(
-            (Method::DELETE, "/tokens/{token_id}"),
+            "revokeToken",
+            Method::DELETE,
+            "/tokens/{token_id}",
             CallerNeeds::Login,
-            "Take a token away: one's own, or anybody's as an administrator of all groups",
+            "Revoke an API token: one's own, or anyone's as an administrator of all groups",
             remove,
         )
 }
 
 /// A token without its secret.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct TokenBrief {
+pub(super) struct TokenSummary {
     /// The key of the token.
     token_id: i64,
     /// Its purpose.
@@ -63,12 +75,12 @@ pub(super) struct TokenBrief {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct TokenList {
     /// Latest first.
-    items: Vec<TokenBrief>,
+    items: Vec<TokenSummary>,
 }
 
-fn brief(ask: &ApiRequest, token: ApiToken) -> TokenBrief {
+fn brief(ask: &ApiRequest, token: ApiToken) -> TokenSummary {
     let groups = token.confines.groups;
-    TokenBrief {
+    TokenSummary {
         token_id: token.id,
         name: token.name,
         permissions: token.confines.permissions,
@@ -111,7 +123,7 @@ struct CreatedToken {
     token: String,
     /// The token without its secret.
     #[serde(flatten)]
-    brief: TokenBrief,
+    brief: TokenSummary,
 }
 
 async fn add_token(
@@ -168,7 +180,7 @@ async fn remove(
     ask: ApiRequest,
     which: TokenPath,
     _: Nothing,
-) -> Result<AnswerWithCookies<Done>, Problem> {
+) -> Result<AnswerWithCookies<Confirmation>, Problem> {
     if ask.caller()?.proof != CallerProof::Token(which.token_id) {
         let own = ask.house.porter.tokens(ask.caller()?.known.user.id).await?;
         if own.iter().any(|token| token.id == which.token_id) {
@@ -176,7 +188,7 @@ async fn remove(
         }
     }
     match ask.house.porter.remove_token(&ask.authority()?, which.token_id).await? {
-        true => Ok(Done { done: true }.into()),
+        true => Ok(Confirmation { done: true }.into()),
         false => Err(Problem::not_found(format!("token {}", which.token_id))),
     }
 }
@@ -185,7 +197,7 @@ async fn remove_own(
     ask: ApiRequest,
     which: TokenPath,
     _: Nothing,
-) -> Result<AnswerWithCookies<Done>, Problem> {
+) -> Result<AnswerWithCookies<Confirmation>, Problem> {
     let own = ask.house.porter.tokens(ask.caller()?.known.user.id).await?;
     match own.iter().any(|token| token.id == which.token_id) {
         true => remove(ask, which, Nothing {}).await,

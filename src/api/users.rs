@@ -6,7 +6,7 @@ use crate::api::path_params::NamePath;
 use crate::api::problem::{PermissionScope, Problem};
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
-use crate::api::session::{Done, SessionList, display_name, sessions_of};
+use crate::api::session::{Confirmation, SessionList, display_name, sessions_of};
 use crate::api::tokens::{TokenList, tokens};
 use crate::app::access::{Initial, NewAccount, UserChange};
 use crate::domain::access::user::UserName;
@@ -27,30 +27,49 @@ const ADMINISTERS: CallerNeeds = CallerNeeds::Everywhere(Permission::Admin);
 
 pub(super) fn routes() -> Noun {
     Noun::new("users")
-        .get("/users", SEES, "Users, by name", list_users)
-        .get("/users/{name}", SEES, "A user", get_user)
-        .secret((Method::POST, "/users"), ADMINISTERS, "Add a user", add_user)
+        .get("listUsers", "/users", SEES, "List users, by name", list_users)
+        .get("getUser", "/users/{name}", SEES, "Get a user", get_user)
+        .secret("addUser", Method::POST, "/users", ADMINISTERS, "Add a user", add_user)
         .secret(
-            (Method::PATCH, "/users/{name}"),
+            "updateUser",
+            Method::PATCH,
+            "/users/{name}",
             SEES,
-            "Change a user; who administers one group may change the grants there",
+            "Change a user; an administrator of one group may change the grants there",
             change,
         )
-        .secret((Method::DELETE, "/users/{name}"), ADMINISTERS, "Remove a user", remove)
+        .secret("deleteUser", Method::DELETE, "/users/{name}", ADMINISTERS, "Delete a user", remove)
         .secret(
-            (Method::POST, "/users/{name}/password-reset"),
+            "resetPassword",
+            Method::POST,
+            "/users/{name}/password-reset",
             ADMINISTERS,
-            "Give a user a one-time password, shown in this answer; all sessions of the user end",
+            "Give a user a one-time password, shown in this answer only; all sessions of the \
+             user end",
             reset,
         )
-        .get("/users/{name}/sessions", ADMINISTERS, "The sessions of a user", sessions)
+        .get(
+            "listUserSessions",
+            "/users/{name}/sessions",
+            ADMINISTERS,
+            "List the sessions of a user",
+            sessions,
+        )
         .secret(
-            (Method::DELETE, "/users/{name}/sessions"),
+            "endUserSessions",
+            Method::DELETE,
+            "/users/{name}/sessions",
             ADMINISTERS,
             "End all sessions of a user",
             end_sessions,
         )
-        .get("/users/{name}/tokens", ADMINISTERS, "The tokens of a user", tokens_of)
+        .get(
+            "listUserTokens",
+            "/users/{name}/tokens",
+            ADMINISTERS,
+            "List the API tokens of a user",
+            tokens_of,
+        )
 }
 
 /// A role in a group, and additional permissions.
@@ -107,12 +126,12 @@ struct UserDocument {
     /// The grants that the caller administers.
     grants: Vec<GrantDocument>,
     /// Visible only to administrators of all groups.
-    account: Option<Account>,
+    account: Option<UserAccountDetail>,
 }
 
 /// The part of a user that only administrators of all groups see.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Account {
+struct UserAccountDetail {
     /// The key of the user.
     user_id: i64,
     /// en or zh; null means the browser's language.
@@ -141,7 +160,7 @@ fn document(ask: &ApiRequest, user: User, grants: &[Grant]) -> Result<UserDocume
         Where::Group(code) => own.allow(Permission::Admin, code),
     };
     let grants: Vec<Grant> = grants.iter().filter(seen).cloned().collect();
-    let account = is_whole.then(|| Account {
+    let account = is_whole.then(|| UserAccountDetail {
         user_id: user.id.0,
         lang: user.lang.map(|lang| lang.as_str().to_owned()),
         has_password: user.password.is_some(),
@@ -192,7 +211,7 @@ async fn get_user(ask: ApiRequest, who: NamePath, _: Nothing) -> Result<UserDocu
 /// A new user.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Add {
+struct AddUserRequest {
     /// The login name.
     name: String,
     /// The display name.
@@ -213,7 +232,7 @@ struct Add {
 
 /// A new user.
 #[derive(Serialize, JsonSchema)]
-struct Added {
+struct AddUserResult {
     /// The user.
     user: UserDocument,
     /// The generated password, shown only here.
@@ -256,8 +275,8 @@ fn parse_grants(grants: Vec<GrantDocument>) -> Result<Vec<Grant>, Problem> {
 async fn add_user(
     ask: ApiRequest,
     _: Nothing,
-    sent: Add,
-) -> Result<AnswerWithCookies<Added>, Problem> {
+    sent: AddUserRequest,
+) -> Result<AnswerWithCookies<AddUserResult>, Problem> {
     let name = UserName::parse(&sent.name).map_err(anyhow::Error::from)?;
     let initial = match (sent.password, sent.without_password) {
         (None, true) => Initial::Elsewhere,
@@ -278,13 +297,13 @@ async fn add_user(
     let made = ask.house.porter.add_user(&ask.authority()?, wanted).await?;
     let one_time_password = made.map(|made| made.expose_secret().to_owned());
     let warning = warning_of(&ask, &granted).await?;
-    Ok(Added { user: shown(&ask, &name).await?, one_time_password, warning }.into())
+    Ok(AddUserResult { user: shown(&ask, &name).await?, one_time_password, warning }.into())
 }
 
 /// A change; omitted fields stay unchanged.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Edit {
+struct UpdateUserRequest {
     /// The display name.
     display_name: Option<String>,
     /// en or zh; empty means the browser's language.
@@ -298,7 +317,7 @@ struct Edit {
 async fn change(
     ask: ApiRequest,
     who: NamePath,
-    sent: Edit,
+    sent: UpdateUserRequest,
 ) -> Result<AnswerWithCookies<ChangedUser>, Problem> {
     let name = named(&who)?;
     let touches = sent.display_name.is_some() || sent.lang.is_some() || sent.is_active.is_some();
@@ -321,9 +340,9 @@ async fn remove(
     ask: ApiRequest,
     who: NamePath,
     _: Nothing,
-) -> Result<AnswerWithCookies<Done>, Problem> {
+) -> Result<AnswerWithCookies<Confirmation>, Problem> {
     ask.house.porter.remove_user(&ask.authority()?, &named(&who)?).await?;
-    Ok(Done { done: true }.into())
+    Ok(Confirmation { done: true }.into())
 }
 
 /// A generated password.

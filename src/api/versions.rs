@@ -14,39 +14,57 @@ use crate::domain::job::Definition;
 use crate::store::version;
 use crate::view::change::DefinitionChangeDetail;
 use crate::view::file::{of_group, without_places};
-use crate::view::version::{Steps, VersionSummary};
+use crate::view::version::{VersionDiff, VersionSummary};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("versions")
-        .get("/groups/{group}/versions", needs, "The versions of a group, the latest first", list_versions)
+        .get(
+            "listVersions",
+            "/groups/{group}/versions",
+            needs,
+            "List the versions of a group, newest first",
+            list_versions,
+        )
         .expensive()
         .media(
-            ("/groups/{group}/versions/{no}", YAML),
+            "getVersion",
+            "/groups/{group}/versions/{no}",
+            YAML,
             needs,
-            "A version of a group as a definition file",
+            "Get a version of a group as a definition file",
             get_version,
         )
         .expensive()
         .get(
+            "diffVersions",
             "/groups/{group}/versions/{no}/diff/{other}",
             needs,
-            "What `other` has that version `no` has not, and the reverse; 0 is nothing, now is what is stored",
+            "Compare two versions of a group; 0 is an empty group, `now` the stored one",
             diff_versions,
         )
         .expensive()
         .media(
-            ("/definition/export", YAML),
+            "exportDefinition",
+            "/definition/export",
+            YAML,
             needs,
-            "What is stored, as a definition file: a group with what it names, or everything",
+            "Export what is stored as a definition file: a group with what it uses, or everything",
             export,
         )
-        .get("/definition/schema", needs, "The JSON Schema of definition files", schema)
+        .get(
+            "getDefinitionSchema",
+            "/definition/schema",
+            needs,
+            "Get the JSON Schema of definition files",
+            schema,
+        )
 }
 
 const YAML: &str = "application/yaml";
@@ -125,7 +143,7 @@ async fn diff_versions(
     ask: ApiRequest,
     two: DiffVersionsQuery,
     _: Nothing,
-) -> Result<Steps, Problem> {
+) -> Result<VersionDiff, Problem> {
     let group = authorize::group(&ask, Permission::View, &two.group)?;
     let other = match two.other.as_str() {
         "now" => None,
@@ -143,7 +161,7 @@ async fn diff_versions(
         false => without_places(defs),
     };
     let changes = definition::diff_definitions(&hidden(before), &hidden(after));
-    Ok(Steps { changes: changes.iter().map(DefinitionChangeDetail::from_change).collect() })
+    Ok(VersionDiff { changes: changes.iter().map(DefinitionChangeDetail::from_change).collect() })
 }
 
 /// What to export.
@@ -217,6 +235,8 @@ fn written(
     Ok((headers, text).into_response())
 }
 
-async fn schema(_: ApiRequest, _: Nothing, _: Nothing) -> Result<Value, Problem> {
-    Ok(definition::schema(&job_kinds()))
+async fn schema(_: ApiRequest, _: Nothing, _: Nothing) -> Result<BTreeMap<String, Value>, Problem> {
+    let schema = definition::schema(&job_kinds());
+    let members = schema.as_object().cloned().unwrap_or_default();
+    Ok(members.into_iter().collect())
 }

@@ -35,7 +35,9 @@ impl App {
     /// first process has joined.
     async fn installation(&self) -> Result<Option<String>, SourceFault> {
         let found = async { store::installation(&mut self.db.begin_read().await?).await };
-        found.await.map_err(|error| SourceFault(format!("cannot ask our own database: {error:#}")))
+        found.await.map_err(|error| {
+            SourceFault::of_settings(format!("cannot ask our own database: {error:#}"))
+        })
     }
 
     /// Creates or checks the ledger of a source.
@@ -65,6 +67,7 @@ impl App {
     /// another address would receive the password.
     pub async fn with_password(&self, source: &DataSource) -> Result<DataSource, SourceFault> {
         let now = self.clock.uptime();
-        read_source_password(&self.db, &self.secret_stores, now, source).await.map_err(SourceFault)
+        let read = read_source_password(&self.db, &self.secret_stores, now, source).await;
+        read.map_err(SourceFault::of_settings)
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::app::definition_uses::{refuse_foreign_passwords, refuse_uses};
 use crate::app::guard::Guard;
-use crate::app::{App, Apply, its_part};
+use crate::app::{App, Apply, its_borrowed_part};
 use crate::definition::{self, DefinitionDifference};
 use crate::domain::id::{GroupCode, SourceName};
+use crate::domain::job::borrowed::BorrowedDefinition;
 use crate::domain::job::part;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::schedule::trigger::Trigger;
@@ -12,6 +13,7 @@ use crate::domain::time::Millis;
 use crate::engine::host_name;
 use crate::engine::trigger::schedule_actions::{self as schedules, ScheduleActionOrigin};
 use crate::secret_store::SecretStores;
+use crate::store::long_computation::compute;
 use crate::store::next_run::{self, StaleGroups};
 use crate::store::version::{NewVersion, Version};
 use crate::store::{self, Tx, audit, trigger, version};
@@ -62,6 +64,49 @@ pub struct SharedSource {
     group: GroupCode,
 }
 
+/// A pool or a host that another file declares otherwise.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{thing} {name} is defined otherwise by another file{values}, and job {job} of group {group} uses it; make both \
+     files say the same, or give this one a name of its own"
+)]
+pub struct SharedThing {
+    thing: &'static str,
+    name: String,
+    values: String,
+    job: String,
+    group: GroupCode,
+}
+
+/// Refuses a pool or a host that differs from the stored one while jobs of groups outside the file use it.
+fn refuse_shared_things(stored: &Definition, wanted: &Definition) -> Result<(), SharedThing> {
+    let is_outside = |job: &&JobDef| wanted.groups.iter().all(|g| g.code != job.group);
+    let outside = || stored.jobs.iter().filter(is_outside);
+    for pool in &wanted.pools {
+        let was = stored.pools.iter().find(|p| p.name == pool.name && *p != pool);
+        let user = outside().find(|job| job.pools.iter().any(|u| u.pool == pool.name));
+        if let (Some(was), Some(job)) = (was, user) {
+            let values = format!(" ({} slots there, {} here)", was.slots, pool.slots);
+            return Err(SharedThing::new("pool", &pool.name, values, job));
+        }
+    }
+    for host in &wanted.hosts {
+        let differs = stored.hosts.iter().any(|h| h.name == host.name && h != host);
+        let user = outside().find(|job| job.called_host() == Some(&host.name));
+        if let Some(job) = user.filter(|_| differs) {
+            return Err(SharedThing::new("host", &host.name, String::new(), job));
+        }
+    }
+    Ok(())
+}
+
+impl SharedThing {
+    fn new(thing: &'static str, name: &str, values: String, job: &JobDef) -> Self {
+        let (job, group) = (job.code.to_string(), job.group.clone());
+        Self { thing, name: name.to_owned(), values, job, group }
+    }
+}
+
 /// Refuses a source that differs from the stored one while jobs of groups outside the file use it.
 fn refuse_shared_source(stored: &Definition, wanted: &Definition) -> Result<(), SharedSource> {
     let is_outside = |group: &GroupCode| wanted.groups.iter().all(|g| g.code != *group);
@@ -88,24 +133,38 @@ pub fn whoami() -> String {
 }
 
 impl App {
-    /// `apply_as` in the name of this process's user.
+    /// `apply_as` in the name of this process's user; gives what changed.
     pub async fn apply(
         &self,
         wanted: &Definition,
         how: Apply,
     ) -> Result<Vec<DefinitionDifference>> {
-        self.apply_as(wanted, how, &Authorship::of_user()).await
+        let mut changes = Vec::new();
+        let mut tell = |change| changes.push(change);
+        self.store_definition(wanted, how, &Authorship::of_user(), &mut tell).await?;
+        Ok(changes)
     }
 
-    /// Makes the tables match `wanted`, in one transaction that also writes a version of each
-    /// changed group; returns the changes. With `DryRun` nothing is written. Schedules are not
-    /// changed.
+    /// Makes the tables say what `wanted` says, in one transaction that also writes a version of each
+    /// group that changes; gives how much changed. With `DryRun` nothing is written. Schedules are left as
+    /// they are.
     pub async fn apply_as(
         &self,
         wanted: &Definition,
         how: Apply,
         by: &Authorship,
-    ) -> Result<Vec<DefinitionDifference>> {
+    ) -> Result<usize> {
+        self.store_definition(wanted, how, by, &mut |_| ()).await
+    }
+
+    /// As `apply_as`, and tells what changes.
+    async fn store_definition(
+        &self,
+        wanted: &Definition,
+        how: Apply,
+        by: &Authorship,
+        tell: TellChange<'_>,
+    ) -> Result<usize> {
         let wanted = match wanted.schedules.is_empty() {
             true => Cow::Borrowed(wanted),
             false => Cow::Owned(Definition { schedules: Vec::new(), ..wanted.clone() }),
@@ -113,22 +172,27 @@ impl App {
         // Most files that are run are stored already, and this check needs no lock. Its result is
         // dropped before the second read: for 100,000 jobs it is 70 MB and more.
         {
+            let mut tx = self.db.begin_read().await?;
+            let mut tell_ahead = |change| {
+                if how == Apply::DryRun {
+                    tell(change);
+                }
+            };
             let (stored, changes) =
-                compare(&mut self.db.begin_read().await?, &self.secret_stores, &wanted, &[])
-                    .await?;
+                compare(&mut tx, &self.secret_stores, &wanted, &[], &mut tell_ahead).await?;
             refuse_uses(&stored, &wanted, None)?;
             refuse_foreign_passwords(&self.secret_stores, &wanted)?;
             refuse_shared_source(&stored, &wanted)?;
-            if how == Apply::DryRun || changes.is_empty() {
+            if how == Apply::DryRun || changes == 0 {
                 return Ok(changes);
             }
         }
         let mut tx = self.db.begin().await?;
-        let (stored, changes) = compare(&mut tx, &self.secret_stores, &wanted, &[]).await?;
+        let (stored, changes) = compare(&mut tx, &self.secret_stores, &wanted, &[], tell).await?;
         refuse_uses(&stored, &wanted, None)?;
         refuse_foreign_passwords(&self.secret_stores, &wanted)?;
         refuse_shared_source(&stored, &wanted)?;
-        if !changes.is_empty() {
+        if changes > 0 {
             let now = self.clock.now();
             let versions = write(&mut tx, &stored, &wanted, by, now).await?;
             record(&mut tx, &versions, by, now).await?;
@@ -165,9 +229,10 @@ impl App {
         let there = trigger::list_triggers(&mut tx).await?;
         let sees = |group: &GroupCode| guard.sees.is_none_or(|sees| sees(group));
         schedules::refuse_foreign(&there, wanted, &sees)?;
-        let (stored, changes) = compare(&mut tx, &self.secret_stores, wanted, &there).await?;
-        // Before checks that name other groups: an author without permission must not learn of
-        // them.
+        let mut changes = Vec::new();
+        let mut tell = |change| changes.push(change);
+        let (stored, _) = compare(&mut tx, &self.secret_stores, wanted, &there, &mut tell).await?;
+        // Before what names others: who may not do this hears nothing of them.
         guard.check_change(&mut tx, &stored, wanted).await?;
         refuse_uses(&stored, wanted, guard.sees)?;
         refuse_foreign_passwords(&self.secret_stores, wanted)?;
@@ -177,7 +242,7 @@ impl App {
         let versions = write(&mut tx, &stored, wanted, by, now).await?;
         record(&mut tx, &versions, by, now).await?;
         let deed = ScheduleActionOrigin { by: &by.by, reason: by.remark.as_deref(), now };
-        let spoken_of = part::schedules_of(&stored, wanted);
+        let spoken_of: Vec<_> = part::schedules_of(&stored, wanted).into_iter().cloned().collect();
         schedules::apply_in(&mut tx, &there, (wanted, &spoken_of), deed).await?;
         tx.commit().await.context("apply the definition")?;
         Ok(Applied { changes, versions })
@@ -203,7 +268,10 @@ impl App {
         guard: Guard<'_>,
     ) -> Result<Applied> {
         let mut tx = self.db.begin().await?;
-        let (stored, changes) = compare(&mut tx, &self.secret_stores, &to.definition, &[]).await?;
+        let mut changes = Vec::new();
+        let mut tell = |change| changes.push(change);
+        let (stored, _) =
+            compare(&mut tx, &self.secret_stores, &to.definition, &[], &mut tell).await?;
         guard.check_change(&mut tx, &stored, &to.definition).await?;
         refuse_uses(&stored, &to.definition, guard.sees)?;
         refuse_foreign_passwords(&self.secret_stores, &to.definition)?;
@@ -235,19 +303,27 @@ impl App {
     }
 }
 
-/// The stored definition, with those of these schedules that come from files or are in `wanted`,
-/// and how `wanted` differs from it.
+/// Called with each change. All changes of a new file of 100,000 jobs with a million dependencies are 110 MB.
+type TellChange<'a> = &'a mut (dyn FnMut(DefinitionDifference) + Send);
+
+/// What is stored, with those of these schedules that files have or `wanted` names, and how much of it
+/// `wanted` would change.
 async fn compare(
     tx: &mut Tx,
     stores: &SecretStores,
     wanted: &Definition,
     schedules: &[Trigger],
-) -> Result<(Definition, Vec<DefinitionDifference>)> {
+    tell: TellChange<'_>,
+) -> Result<(Definition, usize)> {
     let mut stored = stores.add_access(store::job::definition(tx).await?);
     let is_named = |t: &Trigger| wanted.schedules.iter().any(|def| def.code == t.def.code);
     let counts = |t: &&Trigger| t.origin == schedules::FROM_FILE || is_named(t);
     stored.schedules = schedules.iter().filter(counts).map(|t| t.def.clone()).collect();
-    let changes = definition::diff_definitions(&its_part(&stored, wanted), wanted);
+    let changes = compute(wanted.jobs.len(), || {
+        let (there, new) =
+            (its_borrowed_part(&stored, wanted), BorrowedDefinition::from_definition(wanted));
+        definition::visit_differences(&there, &new, tell)
+    });
     Ok((stored, changes))
 }
 
@@ -263,16 +339,16 @@ async fn write(
     wanted.groups.iter().for_each(|group| stale.add_group(&group.code));
     next_run::refresh(tx, &stale).await?;
     let mut versions = BTreeMap::new();
-    let mut after = part::merged(stored, wanted);
-    for group in &after.groups.clone() {
-        let new = match after.groups.len() {
-            // Not copied when it is the only one.
-            1 => part::into_group(std::mem::take(&mut after), group),
-            _ => part::of_group(&after, group),
+    let (before, after) =
+        (BorrowedDefinition::from_definition(stored), part::merged(stored, wanted));
+    for group in &after.groups {
+        let new = part::borrowed_group(&after, group);
+        let old = stored.groups.iter().find(|g| g.code == group.code);
+        let old = old.map(|group| part::borrowed_group(&before, group));
+        let is_same = |old: &BorrowedDefinition<'_>| {
+            definition::visit_differences(old, &new, &mut |_| ()) == 0
         };
-        let old = part::of_code(stored, &group.code);
-        let same = |old: &Definition| definition::diff_definitions(old, &new).is_empty();
-        if old.as_ref().is_some_and(same) {
+        if old.as_ref().is_some_and(is_same) {
             continue;
         }
         // A group from before versions were kept: its old state is stored so that it can be

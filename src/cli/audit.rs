@@ -8,7 +8,7 @@ use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
 use crate::store::audit::{AuditEntry, AuditFilter, AuditRecord, AuditScope};
-use crate::view::audit::{Act, AuditFormat};
+use crate::view::audit::{AuditEntryDetail, AuditFormat};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
@@ -93,7 +93,7 @@ pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<VerbResul
     let mut tx = app.db.begin_read().await?;
     let records = store::audit::list_records(&mut tx, &filter, args.limit.unwrap_or(50)).await?;
     if global.json {
-        out::print_json(&json!(records.iter().map(Act::from).collect::<Vec<_>>()))?;
+        out::print_json(&json!(records.iter().map(AuditEntryDetail::from).collect::<Vec<_>>()))?;
         return Ok(VerbResult::Well);
     }
     let header = match global.language() {
@@ -129,7 +129,7 @@ async fn export(app: &App, filter: &AuditFilter, form: ExportForm, limit: u32) -
         let Some(last) = page.last() else { break };
         before = Some(last.audit_id);
         left -= u32::try_from(page.len())?;
-        let lines = page.iter().map(|record| form.act_line(&Act::from(record)));
+        let lines = page.iter().map(|record| form.act_line(&AuditEntryDetail::from(record)));
         if !out::print_text(&lines.collect::<Result<String>>()?) {
             // The reader has closed the output.
             return Ok(());

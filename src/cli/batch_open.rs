@@ -11,7 +11,7 @@ use crate::domain::text::lang::Lang;
 use crate::engine::opening::create_batch::open_unowned;
 use crate::store;
 use crate::view::batch::BatchView;
-use crate::view::batches::{Brief, Listed};
+use crate::view::batches::{BatchSummary, Listed};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -65,7 +65,7 @@ pub(super) async fn open_batches(global: &Global, args: OpenArgs) -> Result<Verb
                 .push(serde_json::to_value(BatchView::read_view(&app, *id).await?.document())?);
         } else if global.json {
             let counts = store::batch::counts(&mut tx, *id).await?.into_iter().collect();
-            let brief = Brief::from_listed(&Listed { batch, counts }, None, now);
+            let brief = BatchSummary::from_listed(&Listed { batch, counts }, None, now);
             documents.push(serde_json::to_value(brief)?);
         } else if !args.quiet {
             print_next_steps(&batch, global.language());

@@ -137,8 +137,11 @@ pub(super) async fn check(global: &Global, args: &DefinitionCheckArgs) -> Result
         }))?;
         return end_check(global, args, report.as_ref(), lineage.as_ref());
     }
+    // What was not looked at yet is no verdict: that comes last.
+    let goes_on = report.is_some() || lineage.is_some();
+    let verdict = if goes_on { "" } else { "no faults; " };
     out::print_line(&format!(
-        "{}: no faults; {}, {}, {}, {}{}",
+        "{}: {verdict}{}, {}, {}, {}{}",
         args.file.display(),
         out::count(defs.jobs.len(), "job"),
         out::count(defs.dependencies.len(), "dependency"),
@@ -155,7 +158,11 @@ pub(super) async fn check(global: &Global, args: &DefinitionCheckArgs) -> Result
     if let Some(found) = &lineage {
         lineage::print(found, global.language());
     }
-    end_check(global, args, report.as_ref(), lineage.as_ref())
+    let ended = end_check(global, args, report.as_ref(), lineage.as_ref())?;
+    if goes_on && ended == VerbResult::Well {
+        out::print_line(&format!("{}: no faults", args.file.display()));
+    }
+    Ok(ended)
 }
 
 /// The result of a check: faults that keep jobs from running take precedence over conflicts between

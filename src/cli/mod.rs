@@ -1,7 +1,6 @@
 //! cli: the command line. In: arguments. Out: text or JSON, and an exit code.
 //! May name: domain, lineage, definition, import, picture, store, engine, config, app, view, api, outbound. Never: SQL, a decision.
-//! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the
-//! user's input, 3 Procession itself.
+//! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself, or a server that cannot be reached.
 
 mod act;
 mod act_args;
@@ -107,7 +106,7 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 #[derive(Parser)]
 #[command(name = "procession", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 success · 1 the batch failed, or diff or --lineage found something · 2 your input · 3 Procession failed · 4 the change waits for a second person"
+    after_help = "Exit codes: 0 success · 1 the batch failed, or diff or --lineage found something · 2 your input · 3 Procession failed, or a server cannot be reached · 4 the change waits for a second person"
 )]
 struct Cli {
     #[command(flatten)]

@@ -2,7 +2,8 @@
 
 use crate::app::preflight::{PreflightSeverity, check_jobs};
 use crate::app::sources::{
-    LedgerChange, LedgerState, Prepared, ServerIdentity, SourceCheckResult, for_the_dba, place,
+    LedgerChange, LedgerState, Prepared, ServerIdentity, SourceCheckResult, SourceFault,
+    for_the_dba, place,
 };
 use crate::app::{App, EmptyDatabase};
 use crate::cli::preflight::{self, ShownFindings};
@@ -15,7 +16,7 @@ use crate::domain::source::transport::SourceTransport;
 use crate::domain::source::tx_class::TxClass;
 use crate::view::preflight::PreflightDocument;
 use crate::view::source::{SourceDetail, SourceUses};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(super) enum SourceVerb {
     /// The data sources, and which jobs use them in which class
     List,
     /// Ask data sources whether bodies can run there and be stopped, and for their ledgers; exit code
-    /// 2 when something that a job needs is missing
+    /// 2 when something that a job needs is missing, 3 when all that is wrong is that a source cannot be reached
     Check {
         /// Names; without any, all
         names: Vec<String>,
@@ -129,11 +130,11 @@ async fn check(
     app: &App,
     (all, dependencies): (&[SourceUses<'_>], &[JobDependency]),
 ) -> Result<VerbResult> {
-    let mut missing = 0;
+    let (mut missing, mut away) = (0, 0);
     let mut documents = Vec::new();
     for uses in all {
         let classes: Vec<TxClass> = uses.jobs.iter().map(|job| job.tx).collect();
-        let checked = app.check_source(uses.source, &classes).await.map_err(|fault| fault.0);
+        let checked = app.check_source(uses.source, &classes).await;
         let cures = source_words::cures(uses, &checked, global.language());
         // An unreachable source was reported.
         let jobs = if checked.is_ok() { &uses.jobs[..] } else { &[] };
@@ -144,7 +145,9 @@ async fn check(
         // Its ledger is described with the source.
         report.findings.retain(|finding| !finding.problem.kind().starts_with("ledger"));
         let errors = report.with_severity(PreflightSeverity::Error).count();
-        missing += usize::from(!cures.is_empty() || errors > 0);
+        let is_away = checked.as_ref().is_err_and(|fault| fault.is_away);
+        away += usize::from(is_away);
+        missing += usize::from(!is_away && (!cures.is_empty() || errors > 0));
         if global.json {
             let mut document = checked_json(uses, &checked, &cures);
             document["ok"] = json!(cures.is_empty() && errors == 0);
@@ -161,23 +164,30 @@ async fn check(
     if global.json {
         out::print_json(&json!(documents))?;
     }
-    if missing == 0 {
-        return Ok(VerbResult::Well);
-    }
     let sources = out::count(all.len(), "source");
-    Err(BadInput(format!("{missing} of {sources} cannot be used as its jobs need")).into())
+    match (missing, away) {
+        (0, 0) => Ok(VerbResult::Well),
+        (0, _) => Err(anyhow!("{away} of {sources} could not be reached")),
+        (_, 0) => Err(BadInput(format!("{missing} of {sources} cannot be used as its jobs need")).into()),
+        (..) => Err(BadInput(format!(
+            "{missing} of {sources} cannot be used as its jobs need, and {away} could not be reached"
+        ))
+        .into()),
+    }
 }
 
 fn checked_json(
     uses: &SourceUses<'_>,
-    checked: &Result<SourceCheckResult, String>,
+    checked: &Result<SourceCheckResult, SourceFault>,
     cures: &[String],
 ) -> Value {
     let name = &uses.source.name;
     let checked = match checked {
         Ok(checked) => checked,
         Err(fault) => {
-            return json!({"name": name, "ok": false, "fault": fault, "cures": cures});
+            return json!({
+                "name": name, "ok": false, "fault": fault.said, "is_away": fault.is_away, "cures": cures
+            });
         }
     };
     let ledger = match &checked.ledger {
@@ -219,7 +229,7 @@ async fn prepare(
     }
     for uses in all {
         let name = &uses.source.name;
-        let prepared = app.prepare_source(uses.source, change).await.map_err(|fault| fault.0);
+        let prepared = app.prepare_source(uses.source, change).await;
         let is_well =
             matches!(prepared, Ok((Prepared::WasThere | Prepared::Made | Prepared::WouldMake, _)));
         refused += usize::from(!is_well);
@@ -244,7 +254,7 @@ async fn prepare(
 /// The statements for a DBA: shown where nothing was created.
 fn statements(
     source: &DataSource,
-    prepared: &Result<(Prepared, ServerIdentity), String>,
+    prepared: &Result<(Prepared, ServerIdentity), SourceFault>,
 ) -> Vec<String> {
     match (place(source).dialect, prepared) {
         (Some(dialect), Ok((Prepared::NotWritable(_), whom))) => {
@@ -259,7 +269,7 @@ fn statements(
 
 fn prepared_json(
     name: &SourceName,
-    prepared: &Result<(Prepared, ServerIdentity), String>,
+    prepared: &Result<(Prepared, ServerIdentity), SourceFault>,
     statements: &[String],
 ) -> Value {
     let (word, said) = match prepared {
@@ -269,7 +279,7 @@ fn prepared_json(
         Ok((Prepared::Other(why), _)) => ("other", Some(why)),
         Ok((Prepared::NotWritable(why), _)) => ("not_writable", Some(why)),
         Ok((Prepared::Refused(why), _)) => ("refused", Some(why)),
-        Err(fault) => ("unreachable", Some(fault)),
+        Err(fault) => ("unreachable", Some(&fault.said)),
     };
     json!({"name": name, "ledger": word, "said": said, "statements": statements})
 }
@@ -283,7 +293,7 @@ async fn prune(
 ) -> Result<VerbResult> {
     let now = batch::server_now(app).await?;
     let count = app.prune_source(source, (days, now), change).await;
-    let count = count.map_err(|fault| BadInput(fault.0))?;
+    let count = count.map_err(|fault| BadInput(fault.said))?;
     if global.json {
         let removed = change == LedgerChange::Make;
         out::print_json(&json!({"name": source.name, "rows": count, "removed": removed}))?;

@@ -2,7 +2,7 @@
 
 use crate::app::sources::{
     DefinerStop, LedgerChange, LedgerState, Password, Prepared, ServerIdentity, SourceCheckResult,
-    StopTrial, TrialBody, for_the_dba, place,
+    SourceFault, StopTrial, TrialBody, for_the_dba, place,
 };
 use crate::cli::out;
 use crate::domain::id::SourceName;
@@ -49,13 +49,13 @@ pub(super) fn render_sources(all: &[SourceUses<'_>], lang: Lang) -> String {
 /// The result of checking a source.
 pub(super) fn checked(
     uses: &SourceUses<'_>,
-    checked: &Result<SourceCheckResult, String>,
+    checked: &Result<SourceCheckResult, SourceFault>,
     lang: Lang,
 ) -> Vec<String> {
     let name = &uses.source.name;
     let checked = match checked {
         Ok(checked) => checked,
-        Err(fault) => return vec![fault.clone()],
+        Err(fault) => return vec![fault.to_string()],
     };
     let yes = |of: &Result<(), String>| match of {
         Ok(()) => lang.select("yes", "是").to_owned(),
@@ -221,10 +221,16 @@ fn describe_open_path(checked: &SourceCheckResult, lang: Lang) -> Option<String>
 /// Hints for everything that the jobs of a source need and do not have.
 pub(super) fn cures(
     uses: &SourceUses<'_>,
-    checked: &Result<SourceCheckResult, String>,
+    checked: &Result<SourceCheckResult, SourceFault>,
     lang: Lang,
 ) -> Vec<String> {
     let name = &uses.source.name;
+    if checked.as_ref().is_err_and(|fault| fault.is_away) {
+        let en = "start the server, or mend its URL or the network; no job can run there";
+        return vec![
+            lang.select(en, "请启动服务器，或检查其 URL 或网络；作业无法在此运行").to_owned(),
+        ];
+    }
     let Ok(checked) = checked else {
         let en = "mend its URL, its password or the network; no job can run there";
         return vec![lang.select(en, "请检查其 URL、密码或网络；作业无法在此运行").to_owned()];
@@ -299,7 +305,7 @@ pub(super) fn nothing_to_prepare(lang: Lang) -> &'static str {
 /// The result of preparing a ledger.
 pub(super) fn prepared(
     name: &SourceName,
-    prepared: &Result<(Prepared, ServerIdentity), String>,
+    prepared: &Result<(Prepared, ServerIdentity), SourceFault>,
     lang: Lang,
 ) -> String {
     let said = match prepared {

@@ -8,7 +8,7 @@ use crate::domain::job::job_key::{JobNameError, find_named};
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
-use crate::view::job::Stats;
+use crate::view::job::JobStats;
 use anyhow::Result;
 use serde_json::json;
 
@@ -41,7 +41,7 @@ pub(super) async fn stats(
     }
     if global.json {
         let documents: Vec<_> =
-            found.iter().map(|(job, of)| Stats::from_durations(job, of.as_ref())).collect();
+            found.iter().map(|(job, of)| JobStats::from_durations(job, of.as_ref())).collect();
         out::print_json(&json!(documents))?;
         return Ok(VerbResult::Well);
     }

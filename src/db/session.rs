@@ -101,6 +101,8 @@ pub enum Arg {
     Int(i64),
     /// An exact decimal; SQLite, which has none, gets the nearest number.
     Decimal(BigDecimal),
+    /// A number with a floating point, for what no exact one holds.
+    Double(f64),
     /// Bytes.
     Bytes(Vec<u8>),
 }

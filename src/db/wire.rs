@@ -197,6 +197,7 @@ fn bind_sqlite<'q>(
         Arg::Text(text) => query.bind(text.clone()),
         Arg::Int(number) => query.bind(*number),
         Arg::Decimal(number) => bind_near(query, number),
+        Arg::Double(number) => query.bind(*number),
         Arg::Bytes(bytes) => query.bind(bytes.clone()),
     }
 }
@@ -210,6 +211,7 @@ fn bind_mysql<'q>(
         Arg::Text(text) => query.bind(text.clone()),
         Arg::Int(number) => query.bind(*number),
         Arg::Decimal(number) => query.bind(number.clone()),
+        Arg::Double(number) => query.bind(*number),
         Arg::Bytes(bytes) => query.bind(bytes.clone()),
     }
 }
@@ -223,6 +225,7 @@ fn bind_postgres<'q>(
         Arg::Text(text) => Some(text.clone()),
         Arg::Int(number) => Some(number.to_string()),
         Arg::Decimal(number) => Some(number.to_plain_string()),
+        Arg::Double(number) => Some(number.to_string()),
         Arg::Bytes(bytes) => Some(format!("\\x{}", decode::hex_digits(bytes))),
     })
 }

@@ -4,10 +4,10 @@ use crate::db::cell::{Cell, CellType};
 use crate::db::dialect::Dialect;
 use crate::db::results::{ResultLimits, Results, Rows};
 use crate::db::session::Arg;
-use crate::domain::job::ParamType;
 use crate::domain::job::outcome::{JobOutputs, OutputValue, ResultSet, UnusableCell};
 use crate::domain::job::output_limits::OutputLimits;
-use crate::domain::params::BoundParam;
+use crate::domain::job::{ParamMode, ParamType};
+use crate::domain::params::{BoundParam, DateParts};
 use crate::domain::source::DialectName;
 use crate::domain::value::{ValueType, parse_bytes};
 use bigdecimal::{BigDecimal, ToPrimitive as _};
@@ -39,7 +39,18 @@ pub(crate) fn cast_type(ty: ParamType) -> &'static str {
     }
 }
 
-/// A parameter in the form for the dialect: text with a cast on PostgreSQL, numbers as numbers
+/// The same for one value: what the usual type has no room for is cast to one that has.
+pub(crate) fn cast_type_of(param: &BoundParam) -> &'static str {
+    match (param.ty, param.expose_text()) {
+        // BIGINT UNSIGNED of MySQL and MariaDB.
+        (ParamType::Int, Some(text)) if text.parse::<i64>().is_err() => "numeric",
+        // Before version 14 a numeric has no infinity.
+        (ParamType::Decimal, Some("Infinity" | "-Infinity")) => "double precision",
+        (ty, _) => cast_type(ty),
+    }
+}
+
+/// A parameter as the dialect should get it: text with a cast on PostgreSQL, numbers as numbers
 /// elsewhere, because MySQL compares text with numbers as floating point.
 pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
     let Some(text) = param.expose_text() else {
@@ -60,39 +71,122 @@ pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
             Err(_) => BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal),
         },
         ParamType::Bool => Arg::Int((text == "true").into()),
-        ParamType::Decimal => BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal),
+        ParamType::Decimal => decimal_argument(text, dialect),
         ParamType::Text | ParamType::Date | ParamType::Datetime | ParamType::Bytes => as_text(),
     }
 }
 
-/// Refuses a parameter that SQLite cannot represent: it has no exact decimals, and the nearest
-/// number differs.
-pub(crate) fn refuse_inexact(param: &BoundParam, dialect: Dialect) -> Result<(), String> {
-    let beyond = |text: &&str| param.ty == ParamType::Int && text.parse::<i64>().is_err();
-    if dialect == Dialect::Sqlite && param.expose_text().as_ref().is_some_and(beyond) {
-        return Err(format!(
-            "parameter {}: SQLite has whole numbers up to 9223372036854775807 and would take another number; \
-             declare it type: text",
-            param.name
-        ));
+fn decimal_argument(text: &str, dialect: Dialect) -> Arg {
+    let double = || text.parse().map_or_else(|_| Arg::Text(text.to_owned()), Arg::Double);
+    match BigDecimal::from_str(text) {
+        Ok(number) if dialect == Dialect::Mysql && !is_decimal_of_mysql(&number) => double(),
+        Ok(number) => Arg::Decimal(number),
+        Err(_) => double(),
     }
-    let text = param
-        .expose_text()
-        .filter(|_| dialect == Dialect::Sqlite && param.ty == ParamType::Decimal);
-    let Some(number) = text.and_then(|text| BigDecimal::from_str(text).ok()) else {
+}
+
+/// Whether DECIMAL of MySQL and MariaDB holds it: 65 digits, 30 of them behind the point.
+fn is_decimal_of_mysql(number: &BigDecimal) -> bool {
+    let (digits, scale) = number.as_bigint_and_exponent();
+    let count = i64::try_from(digits.magnitude().to_string().len()).unwrap_or(i64::MAX);
+    scale <= 30 && count.max(count.saturating_sub(scale)).max(scale) <= 65
+}
+
+/// Whether a floating point has the number exactly as it is written.
+fn is_double(text: &str, number: &BigDecimal) -> bool {
+    let near = text.parse::<f64>().ok().filter(|near| near.is_finite());
+    near.and_then(|near| BigDecimal::from_str(&near.to_string()).ok()).as_ref() == Some(number)
+}
+
+/// Why the server has no such value in its type for the parameter: it would refuse it in the middle of the work, or
+/// take another one.
+pub(crate) fn refuse_unheld(param: &BoundParam, dialect: Dialect) -> Result<(), String> {
+    let Some(text) = param.expose_text().filter(|_| param.mode != ParamMode::Out) else {
         return Ok(());
     };
-    let whole = number.is_integer() && number.to_i64().is_some();
-    let nearest = number.to_f64().and_then(|near| BigDecimal::from_str(&near.to_string()).ok());
-    if whole || nearest.is_some_and(|near| near == number) {
-        return Ok(());
+    let fault = match param.ty {
+        ParamType::Int => int_fault(text, dialect),
+        ParamType::Decimal => decimal_fault(text, dialect),
+        ParamType::Date | ParamType::Datetime => date_fault(param.ty, text, dialect),
+        ParamType::Text | ParamType::Bool | ParamType::Bytes => None,
+    };
+    let Some(fault) = fault else { return Ok(()) };
+    let (name, ty) = (&param.name, param.ty.as_str());
+    Err(match &param.origin {
+        None => format!("parameter {name}: {fault}"),
+        Some(origin) => {
+            let taker = &origin.taker;
+            format!(
+                "job {taker}, parameter {name} (type {ty}): {origin} cannot be handed on: {fault}"
+            )
+        }
+    })
+}
+
+fn int_fault(text: &str, dialect: Dialect) -> Option<String> {
+    (dialect == Dialect::Sqlite && text.parse::<i64>().is_err()).then(|| {
+        "SQLite has whole numbers up to 9223372036854775807 and would take another number; declare \
+         it type: text"
+            .to_owned()
+    })
+}
+
+fn decimal_fault(text: &str, dialect: Dialect) -> Option<String> {
+    let Ok(number) = BigDecimal::from_str(text) else {
+        return match (dialect, text) {
+            (Dialect::Mysql, _) => Some(format!(
+                "MySQL and MariaDB have no number {text}; declare it type: text, or return NULL or another number"
+            )),
+            (Dialect::Sqlite, "NaN") => Some(
+                "SQLite has no NaN and would take NULL; declare it type: text, or return NULL"
+                    .to_owned(),
+            ),
+            (Dialect::Sqlite | Dialect::Postgres, _) => None,
+        };
+    };
+    match dialect {
+        Dialect::Postgres => None,
+        Dialect::Mysql if is_decimal_of_mysql(&number) || is_double(text, &number) => None,
+        Dialect::Mysql => Some(format!(
+            "MySQL and MariaDB have decimals of 65 digits, 30 of them behind the point, and would take another \
+             number for this value of {} digits; declare it type: text, or round it",
+            number.digits()
+        )),
+        Dialect::Sqlite => {
+            let whole = number.is_integer() && number.to_i64().is_some();
+            (!whole && !is_double(text, &number)).then(|| {
+                format!(
+                    "SQLite has no exact decimals and would take another number for this value of {} \
+                     digits; declare it type: text, or hand on whole cents as type: int",
+                    number.digits()
+                )
+            })
+        }
     }
-    Err(format!(
-        "parameter {}: SQLite has no exact decimals and would take another number for this value of {} \
-         digits; declare it type: text, or hand on whole cents as type: int",
-        param.name,
-        number.digits()
-    ))
+}
+
+fn date_fault(ty: ParamType, text: &str, dialect: Dialect) -> Option<String> {
+    let era = if text.ends_with(" BC") { " BC" } else { "" };
+    let day = text.split(' ').next().unwrap_or_default();
+    let day = DateParts::parse(&format!("{day}{era}"));
+    let (server, is_held) = match dialect {
+        Dialect::Sqlite => return None,
+        Dialect::Mysql => {
+            let is_held = day.is_some_and(|day| (0..=9999).contains(&day.year));
+            ("MySQL and MariaDB have days of the years 0000 to 9999", is_held)
+        }
+        Dialect::Postgres => {
+            let last = if ty == ParamType::Datetime { 294_276 } else { 5_874_897 };
+            let is_held = |day: DateParts| day.exists() && (-4714..=last).contains(&day.year);
+            let is_held = day.is_none_or(is_held);
+            ("PostgreSQL has only days that exist", is_held)
+        }
+    };
+    (!is_held).then(|| {
+        format!(
+            "{server}, and {text} is none; declare it type: text, or return NULL or another day"
+        )
+    })
 }
 
 /// An empty buffer for the results of a body.

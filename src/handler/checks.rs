@@ -115,6 +115,7 @@ fn params(task: &AttemptTask, outputs: &JobOutputs) -> Vec<BoundParam> {
             if outputs.types.get(&param.name) == Some(&ValueType::Bytes) {
                 param.ty = ParamType::Bytes;
             }
+            param.origin = None;
             let hidden = param.value.as_ref().is_some_and(MaskedValue::is_secret);
             let back = value.clone().map(MaskedValue::Open);
             param.value = if hidden { back.map(MaskedValue::hidden) } else { back };
@@ -130,7 +131,7 @@ fn params(task: &AttemptTask, outputs: &JobOutputs) -> Vec<BoundParam> {
     ] {
         if params.iter().all(|p| p.name != name) {
             let (name, value) = (name.to_owned(), value.map(MaskedValue::Open));
-            params.push(BoundParam { name, mode: ParamMode::In, ty, value });
+            params.push(BoundParam { name, mode: ParamMode::In, ty, value, origin: None });
         }
     }
     params

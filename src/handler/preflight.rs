@@ -512,6 +512,7 @@ fn without_values(params: &[Param]) -> Vec<BoundParam> {
         mode: param.mode,
         ty: param.ty,
         value: None,
+        origin: None,
     };
     params.iter().map(one).collect()
 }

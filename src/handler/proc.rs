@@ -179,6 +179,10 @@ impl ProcedureCall<'_> {
             _ => self.look_up(session).await?,
         };
         let slots = arrange(&routine, &self.task.params).map_err(|why| self.refuse(&why))?;
+        for param in slots.iter().filter_map(|slot| slot.param) {
+            let held = bind::refuse_unheld(param, session.dialect());
+            held.map_err(|why| self.refuse(&why))?;
+        }
         let start = Stopwatch::start();
         let (outputs, is_open) = match session.dialect() {
             // PostgreSQL ends the transaction of a CALL with it, whatever the procedure did.
@@ -452,6 +456,7 @@ fn may_be_told(param: &BoundParam, dialect: Dialect) -> Option<Arg> {
         Some(MaskedValue::Secret(_)) => false,
         None => dialect == Dialect::Mysql,
     };
+    let may_be = may_be && bind::refuse_unheld(param, dialect).is_ok();
     (may_be && param.mode != ParamMode::Out).then(|| bind::bind_argument(param, dialect))
 }
 

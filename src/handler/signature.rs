@@ -286,7 +286,7 @@ mod tests {
     use crate::domain::job::ParamType;
 
     fn param(name: &str, mode: ParamMode) -> BoundParam {
-        BoundParam { name: name.into(), mode, ty: ParamType::Text, value: None }
+        BoundParam { name: name.into(), mode, ty: ParamType::Text, value: None, origin: None }
     }
 
     fn routine(params: &[(&str, RoutineParamMode, bool)]) -> Routine {

@@ -5,6 +5,7 @@ pub use crate::handler::stop_trial::{DefinerStop, StopTrial, TrialBody};
 
 use crate::db::MysqlServer;
 use crate::db::OpenSearchPath;
+use crate::db::connect_error::Hope;
 use crate::db::fault::SessionError;
 use crate::db::ledger::{self, LedgerState, ServerIdentity};
 use crate::db::session::{Session, SessionTarget};
@@ -101,11 +102,29 @@ pub struct SourceCheckResult {
 
 /// The source cannot be reached, or refused; `Display` is the message for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SourceFault(pub String);
+#[error("{said}")]
+pub struct SourceFault {
+    /// What is wrong.
+    pub said: String,
+    /// Whether its server does not answer, so that there may be nothing to correct here.
+    pub is_away: bool,
+}
+
+impl SourceFault {
+    /// A fault of what was asked for: the address, the password, the rights, the ledger.
+    pub fn of_settings(said: impl Into<String>) -> Self {
+        Self { said: said.into(), is_away: false }
+    }
+
+    /// A server that does not answer.
+    pub fn away(said: impl Into<String>) -> Self {
+        Self { said: said.into(), is_away: true }
+    }
+}
 
 fn failed(source: &DataSource, what: &str, error: &SessionError) -> SourceFault {
-    SourceFault(format!("source '{}': {what}: {error}", source.name))
+    let said = format!("source '{}': {what}: {error}", source.name);
+    SourceFault { said, is_away: matches!(error, SessionError::Lost(_)) }
 }
 
 async fn open_session(
@@ -113,10 +132,11 @@ async fn open_session(
     options: &HandlerOptions,
 ) -> Result<(Session, SessionTarget), SourceFault> {
     let reached = reach(source, "source".to_owned(), options);
-    let (target, at) = reached.map_err(SourceFault)?;
+    let (target, at) = reached.map_err(SourceFault::of_settings)?;
     let session = Session::open_session(&target).await.map_err(|error| {
         let why = address::opening(error.to_string());
-        SourceFault(format!("cannot connect to source '{}' at {at}: {why}", source.name))
+        let said = format!("cannot connect to source '{}' at {at}: {why}", source.name);
+        SourceFault { said, is_away: error.hope != Hope::None }
     })?;
     Ok((session, target))
 }
@@ -322,11 +342,14 @@ pub async fn prune(
     match session.ledger().await.map_err(said("cannot look at its ledger"))? {
         LedgerState::Fits => {}
         LedgerState::Absent => {
-            return Err(SourceFault(format!("source '{}' has no ledger", source.name)));
+            return Err(SourceFault::of_settings(format!(
+                "source '{}' has no ledger",
+                source.name
+            )));
         }
         LedgerState::Other(why) => {
             let said = format!("source '{}' has another {}: {why}", source.name, ledger::TABLE);
-            return Err(SourceFault(said));
+            return Err(SourceFault::of_settings(said));
         }
     }
     let mut count = 0;

@@ -165,8 +165,9 @@ impl<'a> StatementRunner<'a> {
                 )));
             }
             for param in bound.names.iter().filter_map(|name| run.param(name)) {
-                let refused = bind::refuse_inexact(param, dialect);
-                refused.map_err(|why| BodyFault::Said(format!("{}: {why}", run.place(at))))?;
+                bind::refuse_unheld(param, dialect).map_err(|why| {
+                    BodyFault::Said(format!("{}: {why}; nothing was run", run.place(at)))
+                })?;
             }
         }
         Ok(run)
@@ -331,7 +332,7 @@ impl<'a> StatementRunner<'a> {
             return (statement.text.clone(), Vec::new());
         }
         let name = bind::dialect_name(self.dialect);
-        let cast = |n: &str| self.param(n).map_or("text", |p| bind::cast_type(p.ty));
+        let cast = |n: &str| self.param(n).map_or("text", bind::cast_type_of);
         let bound = bind_names(&statement.text, name, cast);
         let args = bound.names.iter().filter_map(|n| self.param(n));
         (bound.text, args.map(|p| bind::bind_argument(p, self.dialect)).collect())

@@ -2,6 +2,7 @@
 
 use crate::db::Row;
 use crate::domain::id::GroupCode;
+use crate::domain::job::borrowed::BorrowedDefinition;
 use crate::domain::job::dependency::stored;
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
@@ -30,8 +31,8 @@ pub struct NewVersion<'a> {
     pub group: &'a GroupCode,
     pub author: &'a str,
     pub remark: Option<&'a str>,
-    /// The complete group.
-    pub definition: &'a Definition,
+    /// The group, whole.
+    pub definition: &'a BorrowedDefinition<'a>,
 }
 
 /// Inserts the next version of a group and returns its number. Of two concurrent writers one fails,
@@ -126,20 +127,21 @@ fn version(row: &Row) -> Result<Version> {
 /// that no version has.
 #[derive(Serialize)]
 struct StoredVersion<'a> {
-    sources: &'a [DataSource],
-    groups: &'a [Group],
-    jobs: &'a [JobDef],
-    #[serde(with = "stored")]
-    dependencies: &'a [JobDependency],
+    sources: &'a [&'a DataSource],
+    groups: &'a [&'a Group],
+    jobs: &'a [&'a JobDef],
+    #[serde(serialize_with = "stored::serialize")]
+    dependencies: &'a [&'a JobDependency],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    externals: &'a [ExternalDependency],
+    externals: &'a [&'a ExternalDependency],
     #[serde(flatten)]
     shared: &'a Shared,
 }
 
 impl<'a> StoredVersion<'a> {
-    fn from_definition(defs: &'a Definition) -> Self {
-        let Definition { sources, groups, jobs, dependencies, externals, shared, .. } = defs;
+    fn from_definition(defs: &'a BorrowedDefinition<'_>) -> Self {
+        let BorrowedDefinition { sources, groups, jobs, dependencies, externals, shared, .. } =
+            defs;
         Self { sources, groups, jobs, dependencies, externals, shared }
     }
 }

@@ -8,10 +8,11 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// An audit record.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Act {
+pub struct AuditEntryDetail {
     /// Its key; greater than those of earlier records.
     pub audit_id: i64,
     /// The time.
@@ -28,7 +29,8 @@ pub struct Act {
     pub batch_no: Option<String>,
     /// The job code.
     pub job_code: Option<String>,
-    /// Values before and after, and other details.
+    /// Before and after, and what else is worth knowing.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub detail: Option<Value>,
     /// The reason.
     pub reason: Option<String>,
@@ -42,7 +44,7 @@ pub struct Act {
 #[derive(Debug, Serialize)]
 pub struct ChainedActLine {
     #[serde(flatten)]
-    act: Act,
+    act: AuditEntryDetail,
     /// Key of the batch, which is hashed too.
     batch_id: Option<i64>,
     /// The time in milliseconds since 1970, as it is hashed.
@@ -54,7 +56,7 @@ pub struct ChainedActLine {
 impl From<&ChainedAct> for ChainedActLine {
     fn from(chained: &ChainedAct) -> Self {
         Self {
-            act: Act::from(&chained.act),
+            act: AuditEntryDetail::from(&chained.act),
             batch_id: chained.act.entry.batch.as_ref().map(|(id, _)| id.0),
             at_ms: chained.act.at.0,
             row_hash: chained.row_hash.to_string(),
@@ -62,7 +64,7 @@ impl From<&ChainedAct> for ChainedActLine {
     }
 }
 
-impl From<&AuditRecord> for Act {
+impl From<&AuditRecord> for AuditEntryDetail {
     fn from(record: &AuditRecord) -> Self {
         let AuditRecord { audit_id, at, by, entry, seal } = record;
         Self {
@@ -101,7 +103,7 @@ impl AuditFormat {
     }
 
     /// A record as a line.
-    pub fn act_line(self, act: &Act) -> Result<String> {
+    pub fn act_line(self, act: &AuditEntryDetail) -> Result<String> {
         match self {
             Self::Jsonl => Ok(serde_json::to_string(act)? + "\n"),
             Self::Csv => {

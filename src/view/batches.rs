@@ -38,7 +38,7 @@ pub async fn list_page(app: &App, asked: &BatchFilter, limit: u32) -> Result<Vec
 
 /// A batch in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Brief {
+pub struct BatchSummary {
     /// The key of the batch.
     pub batch_id: i64,
     /// The batch number.
@@ -79,7 +79,7 @@ pub struct Brief {
     pub unwritten_jobs: u32,
 }
 
-impl Brief {
+impl BatchSummary {
     /// The document of a listed batch; `prospect` is the forecast of its end.
     pub fn from_listed(listed: &Listed, prospect: Option<&Prospect>, now: Millis) -> Self {
         let Listed { batch, counts } = listed;

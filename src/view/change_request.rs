@@ -10,6 +10,7 @@ use crate::store::change_request::{ChangeContent, ChangeRequest};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A change that waits for a second person, or did.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -74,12 +75,15 @@ pub struct ChangeRequestDetail {
     pub method: String,
     /// The path of the request.
     pub path: String,
-    /// The body of the request; only for its author and for users who could make the change.
+    /// Its body; only for its author and for who could make the change.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub body: Option<Value>,
-    /// What it changes, as of the time of filing; visible to the same users. It is carried out only
-    /// while this is still accurate.
+    /// What it changes, as it was when it was asked for; for the same people. It is carried out only while this is
+    /// still so.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub effect: Option<Value>,
-    /// The answer when it was carried out; visible to the same users.
+    /// What carrying it out was answered; for the same people.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub answer: Option<Value>,
 }
 

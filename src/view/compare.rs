@@ -19,13 +19,13 @@ pub struct BatchComparison {
     /// The second batch.
     pub b: ComparedBatch,
     /// Their jobs: those of the second in its order, then those that only the first has.
-    pub jobs: Vec<Pair>,
+    pub jobs: Vec<JobComparison>,
     /// Jobs that only the second has.
     pub added: Vec<String>,
     /// Jobs that only the first has.
     pub removed: Vec<String>,
     /// Parameters of the batches that differ.
-    pub params: Vec<Unlike>,
+    pub params: Vec<ValueDifference>,
     /// The differences of their definitions.
     pub definition: Vec<DefinitionChangeDetail>,
 }
@@ -49,22 +49,22 @@ pub struct ComparedBatch {
 
 /// A job in both batches.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Pair {
+pub struct JobComparison {
     /// The job code.
     pub job_code: String,
     /// In the first batch; null where it lacks the job.
-    pub a: Option<Ran>,
+    pub a: Option<ComparedRun>,
     /// In the second batch; null where it lacks the job.
-    pub b: Option<Ran>,
+    pub b: Option<ComparedRun>,
     /// By how many milliseconds it took longer in the second.
     pub longer_ms: Option<i64>,
     /// Outputs that differ.
-    pub outputs: Vec<Unlike>,
+    pub outputs: Vec<ValueDifference>,
 }
 
 /// The run of a job.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Ran {
+pub struct ComparedRun {
     /// The state.
     pub status: String,
     /// The attempt number.
@@ -77,7 +77,7 @@ pub struct Ran {
 
 /// A value in both batches.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Unlike {
+pub struct ValueDifference {
     /// The name.
     pub name: String,
     /// In the first batch; null when it is NULL or missing.
@@ -130,7 +130,11 @@ fn side_of(view: &BatchView) -> ComparedBatch {
     }
 }
 
-fn pair_of(code: &JobCode, a: Option<(&BatchView, usize)>, b: Option<(&BatchView, usize)>) -> Pair {
+fn pair_of(
+    code: &JobCode,
+    a: Option<(&BatchView, usize)>,
+    b: Option<(&BatchView, usize)>,
+) -> JobComparison {
     let outputs = |of: Option<(&'_ BatchView, usize)>| -> Option<JobOutputs> {
         let (view, at) = of?;
         view.outputs.get(&view.rows[at].queue_id.0).cloned()
@@ -139,7 +143,7 @@ fn pair_of(code: &JobCode, a: Option<(&BatchView, usize)>, b: Option<(&BatchView
     let ran = |of: Option<(&BatchView, usize)>, outputs: &Option<JobOutputs>| {
         let (view, at) = of?;
         let row = &view.rows[at];
-        Some(Ran {
+        Some(ComparedRun {
             status: row.status.as_str().to_owned(),
             attempt: row.attempt,
             duration_ms: row.start_time.zip(row.end_time).map(|(start, end)| end.since(start)),
@@ -148,8 +152,8 @@ fn pair_of(code: &JobCode, a: Option<(&BatchView, usize)>, b: Option<(&BatchView
     };
     let differing = differing(&values(left.as_ref()), &values(right.as_ref()));
     let (a, b) = (ran(a, &left), ran(b, &right));
-    let took = |ran: &Option<Ran>| ran.as_ref().and_then(|r| r.duration_ms);
-    Pair {
+    let took = |ran: &Option<ComparedRun>| ran.as_ref().and_then(|r| r.duration_ms);
+    JobComparison {
         job_code: code.to_string(),
         longer_ms: took(&a).zip(took(&b)).map(|(a, b)| b - a),
         outputs: differing,
@@ -173,9 +177,9 @@ fn values(outputs: Option<&JobOutputs>) -> BTreeMap<String, Option<String>> {
 fn differing(
     a: &BTreeMap<String, Option<String>>,
     b: &BTreeMap<String, Option<String>>,
-) -> Vec<Unlike> {
+) -> Vec<ValueDifference> {
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    let value = |name: &String| Unlike {
+    let value = |name: &String| ValueDifference {
         name: name.clone(),
         a: a.get(name).cloned().flatten(),
         b: b.get(name).cloned().flatten(),
@@ -183,7 +187,7 @@ fn differing(
     names.into_iter().filter(|name| a.get(*name) != b.get(*name)).map(value).collect()
 }
 
-fn params(a: &BatchView, b: &BatchView) -> Vec<Unlike> {
+fn params(a: &BatchView, b: &BatchView) -> Vec<ValueDifference> {
     let some = |view: &BatchView| -> BTreeMap<String, Option<String>> {
         let all = view.batch.values.params.iter();
         all.map(|(name, value)| (name.clone(), Some(value.clone()))).collect()

@@ -88,7 +88,7 @@ fn registration(there: &Registration, now: Millis) -> RegistrationDocument {
 
 /// A run sent to an executor.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RunDocument {
+pub struct ExecutorRunDetail {
     /// The log id that its executor knows.
     pub log_id: i64,
     /// The key of its batch.
@@ -130,8 +130,8 @@ pub struct RunDocument {
 }
 
 /// The document of a run.
-pub fn run_document(run: &RunSeen) -> RunDocument {
-    RunDocument {
+pub fn run_document(run: &RunSeen) -> ExecutorRunDetail {
+    ExecutorRunDetail {
         log_id: run.log_id,
         batch_id: run.batch_id,
         batch_no: run.batch_no.clone(),

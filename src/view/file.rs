@@ -8,7 +8,7 @@ use crate::domain::source::{DataSource, DialectName};
 /// A group with what it names and the schedules that open it; `None` when there is no such group.
 pub fn of_group(stored: &Definition, code: &GroupCode) -> Option<Definition> {
     let part = part::of_code(stored, code)?;
-    let schedules = part::schedules_of(stored, &part);
+    let schedules = part::schedules_of(stored, &part).into_iter().cloned().collect();
     Some(Definition { schedules, ..part })
 }
 

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Jobs by batches.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Grid {
+pub struct GroupGrid {
     /// The batches, newest first.
     pub batches: Vec<GridColumn>,
     /// Jobs, in the order of the newest batch that has them.
@@ -73,7 +73,7 @@ pub struct GridRequest {
     pub limit: usize,
 }
 
-impl Grid {
+impl GroupGrid {
     /// Reads the grid of a group.
     pub async fn read_grid(app: &App, group: &GroupCode, wanted: &GridRequest) -> Result<Self> {
         let mut tx = app.db.begin_read().await?;

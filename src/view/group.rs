@@ -44,7 +44,7 @@ impl From<&Batch> for LatestBatch {
 
 /// A group in a list.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct GroupBrief {
+pub struct GroupSummary {
     /// The group code.
     pub code: String,
     /// The name.
@@ -90,12 +90,12 @@ impl Groups {
     }
 
     /// The first of them, with their latest batches.
-    pub async fn read_page(&self, tx: &mut Tx, limit: usize) -> Result<Vec<GroupBrief>> {
+    pub async fn read_page(&self, tx: &mut Tx, limit: usize) -> Result<Vec<GroupSummary>> {
         let mut page = Vec::new();
         for group in self.all.iter().take(limit) {
             let count = self.counts.get(group.code.as_str()).copied().unwrap_or_default();
             let last = store::search::latest(tx, &group.code, 1).await?;
-            page.push(GroupBrief {
+            page.push(GroupSummary {
                 code: group.code.to_string(),
                 name: group.name.clone(),
                 batch_type: group.batch_type.clone(),
@@ -112,9 +112,9 @@ impl Groups {
 
 /// A single group.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct GroupPage {
-    /// Its definition without jobs: code, name, type, owner, notify_email, time_zone, calendar,
-    /// due, …
+pub struct GroupDetail {
+    /// As it is defined, its jobs apart: code, name, type, owner, notify_email, time_zone, calendar, due, …
+    #[schemars(with = "BTreeMap<String, Value>")]
     pub group: Value,
     /// Number of jobs.
     pub jobs: u64,
@@ -132,7 +132,7 @@ pub struct GroupPage {
 /// Number of batches shown with a group.
 const LATEST: u32 = 10;
 
-impl GroupPage {
+impl GroupDetail {
     /// Reads a group; `None` when there is no such group.
     pub async fn read_page(tx: &mut Tx, code: &GroupCode) -> Result<Option<Self>> {
         let (groups, _) = store::job::audience(tx).await?;

@@ -61,7 +61,7 @@ pub fn whole(defs: &Definition, job: &JobDef, marks: &BTreeMap<JobKey, Breach>) 
 
 /// Durations of a job's last successful attempts.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Stats {
+pub struct JobStats {
     /// The job code.
     pub job_code: String,
     /// The group code.
@@ -78,7 +78,7 @@ pub struct Stats {
     pub drift_percent: Option<i64>,
 }
 
-impl Stats {
+impl JobStats {
     /// The statistics of a job.
     pub fn from_durations(job: &JobDef, of: Option<&Durations>) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Stats {
 
 /// A job in a list, without its body.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct JobBrief {
+pub struct JobSummary {
     /// The job code.
     pub code: String,
     /// The job name.
@@ -129,7 +129,7 @@ pub struct JobBrief {
     pub breach: Option<BreachDetail>,
 }
 
-impl JobBrief {
+impl JobSummary {
     /// The document of a job.
     pub fn from_job(job: &JobDef, standing: &JobStanding) -> Self {
         Self {

@@ -29,7 +29,7 @@ const MAILS: u32 = 50;
 
 /// One job of a batch.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Panel {
+pub struct BatchJobDetail {
     /// The group code.
     pub group: String,
     /// The batch number.
@@ -45,9 +45,9 @@ pub struct Panel {
     #[schemars(with = "BTreeMap<String, Value>")]
     pub definition: JobDef,
     /// Its direct dependencies with their states.
-    pub parents: Vec<Neighbour>,
+    pub parents: Vec<AdjacentJob>,
     /// Its direct dependents with their states.
-    pub children: Vec<Neighbour>,
+    pub children: Vec<AdjacentJob>,
     /// Its dependencies on other batches, as defined.
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     pub externals: Vec<ExternalDependency>,
@@ -65,9 +65,9 @@ pub struct Panel {
     /// How to find it on its server while it runs.
     pub session: Option<ServerSession>,
     /// Its usual duration; null before its first success.
-    pub expected: Option<Usual>,
+    pub expected: Option<UsualDuration>,
     /// The jobs downstream.
-    pub below: Below,
+    pub below: DownstreamJobs,
     /// The latest notifications about it.
     pub mails: Vec<JobNotification>,
     /// When retention removed its log lines.
@@ -76,7 +76,7 @@ pub struct Panel {
 
 /// A neighbouring job.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Neighbour {
+pub struct AdjacentJob {
     /// The job code.
     pub job_code: String,
     /// The state.
@@ -157,7 +157,7 @@ pub struct ServerSession {
 
 /// The usual duration of a job: its last successful attempts.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Usual {
+pub struct UsualDuration {
     /// Number of attempts counted.
     pub tries: usize,
     /// Median in milliseconds.
@@ -172,7 +172,7 @@ pub struct Usual {
 
 /// The jobs downstream of one.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Below {
+pub struct DownstreamJobs {
     /// Number of jobs.
     pub jobs: usize,
     /// Number of unfinished ones.
@@ -200,7 +200,7 @@ pub struct JobNotification {
     pub sent: Option<String>,
 }
 
-impl Panel {
+impl BatchJobDetail {
     /// Reads the panel of one job of a batch.
     pub async fn read_panel(app: &App, mut view: BatchView, at: usize, lang: Lang) -> Result<Self> {
         let dag = view.snapshot.build_dag()?;
@@ -244,7 +244,7 @@ impl Panel {
             attempts: attempts(&changes, &script_holds),
             changes: changes.iter().map(change).collect(),
             session: session(&view, at, &installation),
-            expected: usual.map(|of| Usual {
+            expected: usual.map(|of| UsualDuration {
                 tries: of.tries,
                 p50_ms: of.p50,
                 p95_ms: of.p95,
@@ -260,8 +260,8 @@ impl Panel {
     }
 }
 
-fn neighbours(view: &BatchView, arrows: impl Iterator<Item = (Node, usize)>) -> Vec<Neighbour> {
-    let of = |(node, dependency): (Node, usize)| Neighbour {
+fn neighbours(view: &BatchView, arrows: impl Iterator<Item = (Node, usize)>) -> Vec<AdjacentJob> {
+    let of = |(node, dependency): (Node, usize)| AdjacentJob {
         job_code: view.rows[node.index()].job_code.to_string(),
         status: view.rows[node.index()].status.as_str().to_owned(),
         when: view
@@ -365,7 +365,7 @@ fn mail_of_row(mail: store::outbox::NotificationRow) -> JobNotification {
 }
 
 /// Everything downstream of a job, at any depth.
-fn below(dag: &Dag, rows: &[QueueEntry], at: usize) -> Below {
+fn below(dag: &Dag, rows: &[QueueEntry], at: usize) -> DownstreamJobs {
     let mut seen = vec![false; rows.len()];
     let mut next = vec![Node(at as u32)];
     while let Some(node) = next.pop() {
@@ -374,7 +374,7 @@ fn below(dag: &Dag, rows: &[QueueEntry], at: usize) -> Below {
     let all = || rows.iter().zip(&seen).filter(|(_, seen)| **seen).map(|(row, _)| row);
     let waits =
         |row: &&QueueEntry| !row.status.is_final() || row.status == QueueStatus::UpstreamFailed;
-    Below {
+    DownstreamJobs {
         jobs: all().count(),
         open: all().filter(|row| !row.status.is_final()).count(),
         waiting: all().filter(waits).take(NAMED).map(|row| row.job_code.to_string()).collect(),

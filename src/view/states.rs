@@ -16,7 +16,7 @@ const AGAIN: i64 = 256;
 
 /// The states of jobs of a batch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct States {
+pub struct BatchJobStates {
     /// Send this as `since` the next time.
     pub at: i64,
     /// Whether all jobs are included; else those that may have changed since.
@@ -61,7 +61,7 @@ pub struct JobStateSummary {
     pub run_mode: Option<String>,
 }
 
-impl States {
+impl BatchJobStates {
     /// All states of a batch, or those changed since an earlier answer with this `at`.
     pub async fn read_states(app: &App, id: BatchId, since: Option<i64>) -> Result<Self> {
         let mut tx = app.db.begin_read().await?;

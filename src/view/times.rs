@@ -31,12 +31,12 @@ pub struct BatchTimes {
     /// The present forecast of its end.
     pub expected_end: Option<String>,
     /// Its jobs, in the order of execution: by wave, then as defined.
-    pub items: Vec<Bar>,
+    pub items: Vec<GanttBar>,
 }
 
 /// The times of one job.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Bar {
+pub struct GanttBar {
     /// The job code.
     pub job: String,
     /// The job name.
@@ -107,7 +107,7 @@ impl BatchTimes {
             let plan = planned.as_ref().and_then(|f| f.jobs.get(node.index()));
             let open = expected.as_ref().and_then(|f| f.jobs.get(node.index()));
             let open = open.filter(|_| !row.status.is_final());
-            Bar {
+            GanttBar {
                 job: job.code.to_string(),
                 name: job.name.clone(),
                 level: dag.level(node),

@@ -31,7 +31,7 @@ impl From<&version::VersionHead> for VersionSummary {
 
 /// The differences between two versions.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Steps {
+pub struct VersionDiff {
     /// The differences.
     pub changes: Vec<DefinitionChangeDetail>,
 }

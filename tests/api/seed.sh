@@ -12,7 +12,7 @@ owners: { gl: { name: GL team, email: [gl@bank.example] } }
 defaults: { group: month_end, type: SCRIPT, interpreter: sh, timeout_sec: 30, idempotent: true }
 jobs:
   LOAD: { name: Load rates, tags: [fx], script: 'echo "::output rows=120"' }
-  POST: { name: Post journals, depends_on: [LOAD], script: 'exit 3' }
+  POST: { name: Post journals, depends_on: [LOAD], script: 'echo posting; exit 3' }
   REPORT: { depends_on: [POST], script: 'echo reported' }
   EOD: { group: daily, name: 日终汇总, script: 'echo 完成' }
 schedules:

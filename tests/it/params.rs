@@ -266,9 +266,9 @@ jobs:
     let jobs = batch[0]["jobs"].as_array().expect("jobs");
     let job = |code: &str| jobs.iter().find(|job| job["job_code"] == code).expect(code);
     for (code, from) in [
-        ("FROM_SMALL", "output v of job SMALL"),
-        ("FROM_LARGE", "output v of job LARGE"),
-        ("FROM_COLUMN", "output v of job COLUMN"),
+        ("FROM_SMALL", "${jobs.SMALL.v}"),
+        ("FROM_LARGE", "${jobs.LARGE.v}"),
+        ("FROM_COLUMN", "${jobs.COLUMN.v}"),
     ] {
         let message = job(code)["error_message"].as_str().unwrap_or_default();
         let is_refused = message.contains(from) && message.contains("cannot be handed on");

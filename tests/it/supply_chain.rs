@@ -137,6 +137,8 @@ fn the_signs_of_others_are_known() {
 fn the_console_loads_its_own_files_alone() {
     let mut files = Vec::new();
     files_below(&root().join("src/console"), &mut files);
+    // Swagger UI has links for readers in its texts; what it may load, the page's Content-Security-Policy decides.
+    files.retain(|path| !path.starts_with(root().join("src/console/vendor")));
     let mut seen = 0;
     for path in files {
         let text = std::fs::read_to_string(&path).expect("text");

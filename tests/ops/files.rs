@@ -191,7 +191,7 @@ fn the_dockerfile_builds_from_what_there_is_and_runs_as_nobody_special() {
             assert!(ignore.lines().any(|l| l == format!("!{path}")), ".dockerignore hides {path}");
         }
     }
-    assert!(lines().any(|l| l == "USER 10001"));
+    assert!(lines().any(|l| l == "USER 10001:10001"));
     let mut help = Help::default();
     for line in lines().filter(|l| l.starts_with("CMD") || l.starts_with("HEALTHCHECK")) {
         let (_, list) = line.split_once('[').expect("a list");
@@ -231,5 +231,79 @@ fn the_page_about_deployment_names_only_what_there_is() {
         std::fs::write(&file, block).expect("a file can be written");
         let read = procession::config::Config::load_file(Some(&file));
         assert!(read.is_ok(), "docs/deploy.md: {:#}\n{block}", read.expect_err("a fault"));
+    }
+}
+
+#[test]
+fn the_settings_in_packages_can_be_read() {
+    let file = root("deploy/package/procession.toml");
+    let read = procession::config::Config::load_file(Some(&file));
+    assert!(read.is_ok(), "{:#}", read.expect_err("a fault"));
+    let list = text("deploy/package/nfpm.yaml");
+    for script in ["before-install", "after-install", "before-remove", "after-remove"] {
+        assert!(root(&format!("deploy/package/{script}.sh")).exists(), "no {script}.sh");
+        assert!(list.contains(&format!("{script}.sh")), "nfpm.yaml leaves out {script}.sh");
+    }
+}
+
+#[test]
+fn the_manifests_name_only_what_there_is() {
+    let page = text("deploy/kubernetes/procession.yaml");
+    let stateful = text("deploy/helm/procession/templates/statefulset.yaml");
+    let helpers = text("deploy/helm/procession/templates/_helpers.tpl");
+    let known = variables();
+    for name in named(&page).union(&(&named(&stateful) | &named(&helpers))) {
+        assert!(known.contains(name), "{name} is no variable of the program");
+    }
+    let mut help = Help::default();
+    let commands: Vec<_> = page.lines().filter_map(|l| l.trim().strip_prefix("args: ")).collect();
+    assert_eq!(commands.len(), 2, "migrate and serve");
+    for list in commands {
+        let words: Vec<String> = serde_json::from_str(list).expect("a list of words");
+        help.check("procession.yaml", &words);
+    }
+    let settings = page.split("procession.toml: |").nth(1).and_then(|p| p.split("---").next());
+    let settings: String =
+        settings.expect("settings").lines().map(|l| format!("{}\n", l.trim())).collect();
+    let dir = tempfile::tempdir().expect("folder");
+    let file = dir.path().join("procession.toml");
+    std::fs::write(&file, &settings).expect("a file can be written");
+    let read = procession::config::Config::load_file(Some(&file));
+    assert!(read.is_ok(), "{:#}\n{settings}", read.expect_err("a fault"));
+}
+
+#[test]
+fn one_version_is_named_everywhere_and_the_changelog_has_it() {
+    let version = env!("CARGO_PKG_VERSION");
+    let chart = text("deploy/helm/procession/Chart.yaml");
+    for line in [format!("version: {version}"), format!("appVersion: \"{version}\"")] {
+        assert!(chart.lines().any(|l| l == line), "Chart.yaml must say {line}");
+    }
+    let tag = format!("newTag: \"{version}\"");
+    assert!(
+        text("deploy/kubernetes/kustomization.yaml").contains(&tag),
+        "kustomization.yaml: {tag}"
+    );
+    let plain = text("deploy/kubernetes/procession.yaml");
+    assert_eq!(plain.matches(&format!("image: procession:{version}\n")).count(), 2);
+    let head = format!("## [{version}] - 20");
+    assert!(text("CHANGELOG.md").lines().any(|l| l.starts_with(&head)), "CHANGELOG.md: {head}");
+    let core = text("crates/core/Cargo.toml");
+    assert!(core.contains(&format!("\nversion = \"{version}\"\n")), "crates/core/Cargo.toml");
+}
+
+#[test]
+fn the_release_pins_what_others_wrote() {
+    let page = text(".github/workflows/release.yml");
+    let uses: Vec<_> = page.lines().filter_map(|l| l.split("uses: ").nth(1)).collect();
+    assert!(uses.len() > 5, "{uses:?}");
+    for action in uses {
+        let commit = action.split(['@', ' ']).nth(1).unwrap_or_default();
+        let is_commit = commit.len() == 40 && commit.chars().all(|c| c.is_ascii_hexdigit());
+        assert!(is_commit, "{action}: name a commit, and the version in a comment");
+    }
+    let scripts = page.split_whitespace().filter(|w| w.starts_with("scripts/"));
+    for script in scripts.chain(["scripts/release.sh"]) {
+        assert!(root(script.trim_end_matches(';')).exists(), "there is no {script}");
     }
 }

@@ -3,7 +3,8 @@
 use crate::domain::action::OperatorAction;
 use crate::domain::action::refusal::{ActionRefusal, Refusals};
 use crate::domain::action::rerun::{RerunScope, UnknownJobs};
-use crate::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, deadline};
+use crate::domain::batch::open_check::{plan_opening, plan_opening_moved};
+use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, deadline};
 use crate::domain::dag::Node as Place;
 use crate::domain::dispatch::deferral;
 use crate::domain::id::{BatchId, JobCode};
@@ -18,7 +19,7 @@ use crate::engine::dispatch::look_around::refuse_overtaken;
 use crate::engine::dispatch::run_loop::is_stale;
 use crate::engine::dispatch::writes::Changes;
 use crate::engine::observe::lateness::AlarmHistory;
-use crate::engine::opening::create_batch::{OpeningResult, PackedPlan, open_as, write_plan};
+use crate::engine::opening::create_batch::{OpeningResult, PackedPlan, open_plans, write_plan};
 use crate::engine::opening::cross_batch::{self, CrossBatchDependencies};
 use crate::engine::opening::edge_conditions::outputs_of;
 use crate::engine::opening::refresh_definition::renewed;
@@ -79,28 +80,33 @@ impl QueueDispatcher {
         by: &str,
         report: ReportProgress<'_>,
     ) -> Result<OpeningResult> {
-        let made = self.create_batches(defs, order, by).await?;
+        let now = self.process.clock.now();
+        let plans = compute(defs.jobs.len(), || plan_opening(defs, order, now))?;
+        let made = self.create_planned(plans, by, now).await?;
         self.read_opened(&made, report).await?;
         Ok(made)
     }
 
-    /// Writes the batches of an order for this process without reading them into memory:
-    /// [`Self::read_opened`] does that, and needs no definition.
+    /// Writes the batches of an order for this process, without reading them into memory: [`Self::read_opened`] does
+    /// that. The definition is not needed any more, and is not copied.
     pub async fn create_batches(
         &self,
-        defs: &Definition,
+        defs: Definition,
         order: &BatchOrder,
         by: &str,
     ) -> Result<OpeningResult> {
-        open_as(
-            &self.process.db,
-            Some(self.process.node.id()),
-            defs,
-            order,
-            by,
-            self.process.clock.now(),
-        )
-        .await
+        let now = self.process.clock.now();
+        let plans = compute(defs.jobs.len(), || plan_opening_moved(defs, order, now))?;
+        self.create_planned(plans, by, now).await
+    }
+
+    async fn create_planned(
+        &self,
+        plans: Vec<BatchPlan>,
+        by: &str,
+        now: Millis,
+    ) -> Result<OpeningResult> {
+        open_plans(&self.process.db, Some(self.process.node.id()), plans, by, now).await
     }
 
     /// Reads created batches into memory, and writes the queue rows that are still missing.
@@ -122,7 +128,7 @@ impl QueueDispatcher {
         by: &str,
         now: Millis,
     ) -> Result<BatchId> {
-        write_plan(tx, plan, Some(self.process.node.id()), by, now).await
+        write_plan(tx, plan, Some(self.process.node.id()), by.into(), now).await
     }
 
     /// Resumes a batch: one that a dead process left, from the state of its rows; one that failed,

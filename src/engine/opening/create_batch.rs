@@ -49,7 +49,8 @@ pub async fn open_unowned(
     by: &str,
     now: Millis,
 ) -> Result<OpeningResult> {
-    open_as(db, None, defs, order, by, now).await
+    let plans = compute(defs.jobs.len(), || plan_opening(defs, order, now))?;
+    open_plans(db, None, plans, by, now).await
 }
 
 /// Like [`open_for_anyone`], with an audit record of who opened them and why. Parameter values are
@@ -63,7 +64,7 @@ pub async fn open_on_record(
 ) -> Result<OpeningResult> {
     let plans =
         PackedPlan::pack_plans(compute(defs.jobs.len(), || plan_opening(defs, order, now))?)?;
-    let (mut tx, made) = begin_opening(db, None, &plans, &by.actor, now).await?;
+    let (mut tx, made) = begin_opening(db, None, &plans, by.into(), now).await?;
     let names: Vec<&String> = order.params.keys().collect();
     let exists =
         |plan: &&BatchPlan| made.existing.iter().any(|b| b.values.group == plan.values.group);
@@ -82,22 +83,20 @@ pub async fn open_on_record(
     Ok(made)
 }
 
-/// Opens batches for `owner`, or unowned, in one transaction for all of them. Existing ones are
-/// left as they are; when all exist, the order is refused.
-pub(in crate::engine) async fn open_as(
+/// Opens them for `owner`, or unowned; in one transaction for all of them. Those that exist are left as
+/// they are; when all exist, that is the refusal.
+pub(in crate::engine) async fn open_plans(
     db: &Db,
     owner: Option<&NodeId>,
-    defs: &Definition,
-    order: &BatchOrder,
+    plans: Vec<BatchPlan>,
     by: &str,
     now: Millis,
 ) -> Result<OpeningResult> {
-    let plans = compute(defs.jobs.len(), || plan_opening(defs, order, now))?;
     for warning in plans.iter().flat_map(|p| &p.warnings) {
         tracing::warn!("{warning}");
     }
     let plans = PackedPlan::pack_plans(plans)?;
-    let (tx, made) = begin_opening(db, owner, &plans, by, now).await?;
+    let (tx, made) = begin_opening(db, owner, &plans, by.into(), now).await?;
     tx.commit().await.context("open the batch")?;
     Ok(made)
 }
@@ -108,7 +107,7 @@ async fn begin_opening(
     db: &Db,
     owner: Option<&NodeId>,
     plans: &[PackedPlan],
-    by: &str,
+    by: BatchOpener<'_>,
     now: Millis,
 ) -> Result<(Tx, OpeningResult)> {
     let mut races = 0;
@@ -129,7 +128,7 @@ pub(in crate::engine) async fn open_in(
     tx: &mut Tx,
     owner: Option<&NodeId>,
     plans: &[PackedPlan],
-    by: &str,
+    by: BatchOpener<'_>,
     now: Millis,
 ) -> Result<OpeningResult> {
     let mut made = OpeningResult::default();
@@ -148,11 +147,31 @@ pub(in crate::engine) async fn open_in(
     }
 }
 
-/// Records who opened a batch whose number does not fit the type of its group.
+/// Who opens a batch.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct BatchOpener<'a> {
+    actor: &'a str,
+    /// From where; none is this host.
+    host: Option<&'a str>,
+}
+
+impl<'a> From<&'a str> for BatchOpener<'a> {
+    fn from(actor: &'a str) -> Self {
+        Self { actor, host: None }
+    }
+}
+
+impl<'a> From<&'a Operator> for BatchOpener<'a> {
+    fn from(by: &'a Operator) -> Self {
+        Self { actor: &by.actor, host: Some(&by.host) }
+    }
+}
+
+/// A number that does not fit the type of its group was wanted; who wanted it is on record.
 async fn record_free_text(
     tx: &mut Tx,
     (id, plan): (BatchId, &BatchPlan),
-    by: &str,
+    by: BatchOpener<'_>,
     now: Millis,
 ) -> Result<()> {
     if !plan.is_free_text() {
@@ -167,7 +186,8 @@ async fn record_free_text(
         detail: Some(json!({"type": plan.batch_type, "business_date": values.business_date})),
         reason: None,
     };
-    audit::record(tx, &Operator::new(by.to_owned(), host_name()), &[entry], now).await
+    let host = by.host.map_or_else(host_name, str::to_owned);
+    audit::record(tx, &Operator::new(by.actor.to_owned(), host), &[entry], now).await
 }
 
 /// A plan whose snapshot is packed for storage, which takes long for many jobs and needs no
@@ -196,7 +216,7 @@ pub(in crate::engine) async fn write_plan(
     tx: &mut Tx,
     PackedPlan { plan, snapshot }: &PackedPlan,
     owner: Option<&NodeId>,
-    by: &str,
+    by: BatchOpener<'_>,
     now: Millis,
 ) -> Result<BatchId> {
     let values = &plan.values;
@@ -208,7 +228,7 @@ pub(in crate::engine) async fn write_plan(
         let start_times = start_times(&plan.snapshot, now)?;
         entries.iter_mut().zip(start_times).for_each(|(entry, start)| entry.not_before = start);
     }
-    let new = NewBatch { plan, snapshot, unwritten_jobs, owner, started_by: by };
+    let new = NewBatch { plan, snapshot, unwritten_jobs, owner, started_by: by.actor };
     let id = batch::insert(tx, new, now).await?;
     record_free_text(tx, (id, plan), by, now).await?;
     queue::generate(tx, id, values.batch_no.as_str(), &entries, now).await?;

@@ -92,7 +92,7 @@ impl HandOverAttempt<'_> {
         // Not the start of the attempt: the batch that it waited for may have ended since, and
         // would seem to end after this one began.
         let now = self.now.max(self.firer.clock.now());
-        let made = open_in(&mut tx, None, plans, &by, now).await?;
+        let made = open_in(&mut tx, None, plans, by.as_str().into(), now).await?;
         for id in made.opened {
             fired::set_firing(&mut tx, id, self.firing.firing_id).await?;
         }

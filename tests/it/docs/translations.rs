@@ -1,7 +1,7 @@
 //! The pages in Chinese keep in step with their English originals.
 //!
 //! The prose is the translator's. What must agree is what a reader looks up, types or follows: headings, fenced
-//! blocks without their comments, rows of tables with the code in them, and links.
+//! blocks without their comments, rows of tables, names in code, and links.
 
 use super::site::{anchors, links, markdown_under, prose, read, resolve};
 use std::collections::BTreeSet;
@@ -82,9 +82,17 @@ fn sections(page: &str) -> Vec<Section> {
     sections
 }
 
-/// The code in a row of a table, which is the same in both languages. Its order may differ.
-fn code_spans(row: &str) -> BTreeSet<&str> {
-    row.split('`').skip(1).step_by(2).collect()
+/// The code between back-ticks, which is the same in both languages. Its order may differ.
+fn code_spans(text: &str) -> BTreeSet<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Those of the code spans that are a name: a key, a setting, a table, a command. Others may hold placeholders, which
+/// are in the reader's language.
+fn names(text: &str) -> BTreeSet<&str> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.- ".contains(c);
+    let is_name = |span: &&str| span.chars().all(is_plain);
+    code_spans(text).into_iter().filter(is_name).collect()
 }
 
 fn cells(row: &str) -> usize {
@@ -129,6 +137,11 @@ fn differences(english: &str, chinese: &str) -> Vec<String> {
         }
         compare_blocks(original, translation, &place, &mut found);
         compare_rows(original, translation, &place, &mut found);
+        let (wanted, has) = (names(&original.text), names(&translation.text));
+        if wanted != has {
+            let differ: Vec<&&str> = wanted.symmetric_difference(&has).collect();
+            found.push(format!("{place}: only one language names {differ:?}"));
+        }
         let mut wanted: Vec<String> =
             links(&original.text).iter().map(|link| translated_target(english, link)).collect();
         let mut has: Vec<String> = links(&translation.text)
@@ -191,7 +204,7 @@ fn compare_rows(original: &Section, translation: &Section, place: &str, found: &
 /// Each page in Chinese and the English page of the same name.
 fn translations() -> Vec<(String, String)> {
     let pages = markdown_under(FOLDER);
-    assert!(pages.len() > 20, "only {} pages in Chinese were found", pages.len());
+    assert!(pages.len() > 30, "only {} pages in Chinese were found", pages.len());
     pages.into_iter().map(|chinese| (chinese.replacen(FOLDER, "docs", 1), chinese)).collect()
 }
 

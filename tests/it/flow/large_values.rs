@@ -251,7 +251,7 @@ async fn a_value_that_was_changed_is_refused(bench: Bench) {
     let rows = bench.rows(id).await;
     let row = rows.iter().find(|row| row.job_code.as_str() == "PARAM").expect("a row");
     let said = row.error_message.as_deref().unwrap_or_default();
-    assert!(said.contains("output doc of job BIG cannot be handed on"), "{said}");
+    assert!(said.contains("${jobs.BIG.doc} cannot be handed on"), "{said}");
     assert!(said.contains("run the job that returned it again"), "{said}");
 }
 

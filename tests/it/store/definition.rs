@@ -340,7 +340,7 @@ pub(super) async fn what_is_said_to_be_stored_is_stored(place: Place) {
         dependency_order: 3,
         when: EdgeCondition::Success,
     });
-    let said = part::merged(&before, &wanted);
+    let said = part::merged(&before, &wanted).to_definition();
     apply(&place, &wanted, later(5)).await;
     let found = stored(&place).await;
     assert_eq!(found.jobs, said.jobs);

@@ -4,6 +4,7 @@ use super::{Place, T0, all_of, chain, group, group_code, job, later};
 use procession::app::{App, Apply, Authorship};
 use procession::definition::DefinitionDifference;
 use procession::domain::id::SourceName;
+use procession::domain::job::borrowed::BorrowedDefinition;
 use procession::domain::job::{Definition, SqlText};
 use procession::domain::source::DataSource;
 use procession::engine::clock::Clock;
@@ -182,7 +183,7 @@ pub(super) async fn a_version_number_is_given_once(place: Place) {
         group: &month_end,
         author: "li",
         remark: None,
-        definition: &definition,
+        definition: &BorrowedDefinition::from_definition(&definition),
     };
     let mut tx = place.db.begin().await.expect("begin");
     assert_eq!(version::last_number(&mut tx, &month_end).await.expect("last"), 0);

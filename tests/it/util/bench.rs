@@ -373,6 +373,7 @@ impl Bench {
             mode,
             ty,
             value: value.map(procession::domain::job::secret::MaskedValue::Open),
+            origin: None,
         });
         self
     }

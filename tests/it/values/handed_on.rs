@@ -214,8 +214,8 @@ async fn bytes_are_taken_by_parameters_of_their_type_alone() {
             let said = taken(&earlier, &[("b".to_owned(), ParamType::Text)]).expect_err("text");
             assert_eq!(
                 said,
-                "parameter b: output b of job EARLIER cannot be handed on: it is bytes; declare the \
-                 parameter type: bytes"
+                "job GL, parameter b (type text): ${jobs.EARLIER.b} cannot be handed on: it is bytes; \
+                 declare the parameter type: bytes"
             );
             let said = taken(&earlier, &[("t".to_owned(), ParamType::Bytes)]).expect_err("bytes");
             assert!(said.contains("it is of type text"), "{said}");

@@ -204,18 +204,20 @@ fn waits(
                 });
                 continue;
             }
-            let Some(mut depends_on) = parent.job.take() else { continue };
-            match names.parent(group, &depends_on.value) {
-                NamedParent::Own(code) => depends_on.value = code,
+            let Some(word) = parent.job() else { continue };
+            let named = match names.parent(group, &word.value) {
+                NamedParent::Own(code) => code,
                 NamedParent::Foreign(name) => {
-                    parent.point_to(&depends_on.at, name);
+                    let at = word.at.clone();
+                    parent.point_to(&at, name);
                     let job = code.to_string();
                     outside.push(RawExternalDependency { group: Arc::clone(group), job, parent });
                     continue;
                 }
-            }
+            };
+            let depends_on = Located::new(&word.at, named);
             let (group, job) = (Arc::clone(group), Arc::clone(&code));
-            let when = parent.more.and_then(|more| more.when).map(Box::new);
+            let when = parent.condition().cloned().map(Box::new);
             own.push(RawDependency { group, job, depends_on, order, when });
         }
     }
@@ -230,23 +232,22 @@ fn waits(
 
 /// Of a dependency on another batch, the code and group of the job that it names.
 fn name_external(parent: &mut RawParent, own: &Arc<str>, names: &JobNames) {
-    let Some(word) = &mut parent.job else { return };
-    let more = parent.more.as_mut();
-    let group = more.as_ref().and_then(|more| more.group.as_ref());
-    if let Some(group) = group {
-        if let Some(code) = names.code_in(&group.value, &word.value) {
-            word.value = code.to_owned();
-        }
-        return;
-    }
-    match names.parent(own, &word.value) {
-        NamedParent::Own(code) => word.value = code,
-        NamedParent::Foreign(name) => {
-            if let Some(more) = more {
-                more.group = Some(Located::new(&word.at, name.group.to_string()));
+    let Some(word) = parent.job() else { return };
+    let code = match parent.group() {
+        Some(group) => names.code_in(&group.value, &word.value).map(str::to_owned),
+        None => match names.parent(own, &word.value) {
+            NamedParent::Own(code) => Some(code),
+            NamedParent::Foreign(name) => {
+                let group = Located::new(&word.at, name.group.to_string());
+                if let Some(more) = parent.more_mut() {
+                    more.group = Some(group);
+                }
+                Some(name.code)
             }
-            word.value = name.code;
-        }
+        },
+    };
+    if let (Some(word), Some(code)) = (parent.job_mut(), code) {
+        word.value = code;
     }
 }
 
@@ -286,9 +287,9 @@ fn listed_wait(
             own.push(RawDependency { group, job: Arc::from(code), depends_on, order, when });
         }
         NamedParent::Foreign(foreign) => {
-            let mut parent = RawParent::plain(depends_on.clone());
+            let mut parent = RawParent::Plain(depends_on.clone());
             parent.point_to(&depends_on.at, foreign);
-            if let (Some(more), Some(when)) = (&mut parent.more, when) {
+            if let (Some(more), Some(when)) = (parent.more_mut(), when) {
                 more.when = Some(*when);
             }
             outside.push(RawExternalDependency { group, job: code, parent });

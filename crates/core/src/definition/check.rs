@@ -34,58 +34,71 @@ pub(crate) fn dependencies(
     names: &JobNames,
     report: &mut FaultReport,
 ) -> Vec<JobDependency> {
-    let by_code: HashMap<(&str, &str), (u32, &CheckedJob)> = (0..)
+    let by_code = (0..)
         .zip(jobs)
         .map(|(i, j)| ((j.def.group.as_str(), j.def.code.as_str()), (i, j)))
         .collect();
-    let mut found: Vec<PlacedDependency> = Vec::with_capacity(raw.len());
-    let mut seen = HashSet::with_capacity(raw.len());
-    let mut unknown = 0;
-    for one in raw {
+    let seen = HashSet::with_capacity(raw.len());
+    let mut check = DependencyCheck { by_code, seen, names, unknown: 0 };
+    // Where they stand: of a million the list is 100 MB.
+    let found: Vec<PlacedDependency> =
+        raw.into_iter().filter_map(|one| check.place(one, report)).collect();
+    drop(check);
+    circles(jobs, &found, report);
+    let mut found: Vec<JobDependency> = found.into_iter().map(|d| d.value).collect();
+    found.shrink_to_fit();
+    found
+}
+
+/// What dependencies are held against.
+struct DependencyCheck<'a> {
+    by_code: HashMap<(&'a str, &'a str), (u32, &'a CheckedJob)>,
+    seen: HashSet<(u32, u32)>,
+    names: &'a JobNames,
+    /// Names that nobody has, so far.
+    unknown: usize,
+}
+
+impl DependencyCheck<'_> {
+    /// The dependency, when both of its jobs exist and it is the first of its kind.
+    fn place(&mut self, one: RawDependency, report: &mut FaultReport) -> Option<PlacedDependency> {
         let (group, job, parent) = (&*one.group, &*one.job, one.depends_on.value.as_str());
-        let (is_job, is_parent) = (by_code.get(&(group, job)), by_code.get(&(group, parent)));
+        let (is_job, is_parent) =
+            (self.by_code.get(&(group, job)), self.by_code.get(&(group, parent)));
         let are_there = is_job.is_some() && is_parent.is_some();
         let mut both = [job, parent].into_iter().filter(|_| !are_there);
-        if let Some(missing) = both.find(|c| !names.has_code(group, c)) {
-            if missing == parent && in_another_group(&one, names, report) {
-                continue;
+        if let Some(missing) = both.find(|c| !self.names.has_code(group, c)) {
+            if missing == parent && in_another_group(&one, self.names, report) {
+                return None;
             }
-            unknown += 1;
-            let known = names.codes(group).take(if unknown > HINTS { 0 } else { usize::MAX });
-            let hint = did_you_mean(missing, known);
+            self.unknown += 1;
+            let hints = if self.unknown > HINTS { 0 } else { usize::MAX };
+            let hint = did_you_mean(missing, self.names.codes(group).take(hints));
             let what = if missing == parent {
                 format!("job {job} depends on {parent}, which is not defined")
             } else {
                 format!("job {job} is not defined, yet it depends on {parent}")
             };
-            report.fault(
-                &one.depends_on.at,
-                what,
-                format!("{hint}define it or remove the dependency"),
-            );
-            continue;
-        }
-        let (Some(job), Some(parent)) = (is_job, is_parent) else {
-            continue;
-        };
-        if let Err((what, cure)) = check_edge(job, parent, &mut seen) {
+            let cure = format!("{hint}define it or remove the dependency");
             report.fault(&one.depends_on.at, what, cure);
-            continue;
+            return None;
+        }
+        let (job, parent) = (is_job?, is_parent?);
+        if let Err((what, cure)) = check_edge(job, parent, &mut self.seen) {
+            report.fault(&one.depends_on.at, what, cure);
+            return None;
         }
         let ((_, job), (_, parent)) = (job, parent);
         warn_of_inactive(job, parent, &one.depends_on.at, report);
-        found.push(one.depends_on.with_value(JobDependency {
+        let value = JobDependency {
             group: job.def.group.clone(),
             job_code: job.def.code.clone(),
             depends_on: parent.def.code.clone(),
             dependency_order: one.order,
             when: read_condition(job, one.when.as_deref(), report),
-        }));
+        };
+        Some(one.depends_on.with_value(value))
     }
-    circles(jobs, &found, report);
-    let mut found: Vec<JobDependency> = found.into_iter().map(|d| d.value).collect();
-    found.shrink_to_fit();
-    found
 }
 
 /// The condition of an edge; one that cannot be read, or that the job's rule would ignore, is in the

@@ -49,10 +49,10 @@ pub(crate) fn externals(
         let Some(made) = external(job, &parent, &by_code, &groups, report) else { continue };
         if found.iter().any(|f| f.value == made) {
             let what = format!("job {code} lists the same dependency on {} twice", made.target());
-            report.fault(&parent.at, what, "list it once");
+            report.fault(parent.at(), what, "list it once");
             continue;
         }
-        found.push(Located { at: parent.at, value: made });
+        found.push(Located { at: parent.at().clone(), value: made });
     }
     rings(&found, jobs, dependencies, report);
     numbering.warn_of_mismatches(&found, report);
@@ -96,10 +96,10 @@ fn external(
     }
     if group == job.def.group && batch == BatchExpr::Same {
         let what = format!("{whose} depends on its own batch as if it were another");
-        report.fault(&parent.at, what, "remove batch and group, or name another batch (prev)");
+        report.fault(parent.at(), what, "remove batch and group, or name another batch (prev)");
         return None;
     }
-    let depends_on = match &parent.job {
+    let depends_on = match parent.job() {
         None => None,
         Some(word) => Some(target(&whose, word, &group, is_ours, by_code, report)?),
     };
@@ -108,7 +108,7 @@ fn external(
         let what = format!("{whose}: a whole batch has no outputs to compare");
         report.fault(&text.at, what, "name a job of it, or write success, failure or done");
     }
-    let more = parent.more.as_ref();
+    let more = parent.more();
     Some(ExternalDependency {
         waiting_group: job.def.group.clone(),
         job_code: code.clone(),

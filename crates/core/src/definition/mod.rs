@@ -74,6 +74,7 @@ pub use diff::DifferenceKind;
 pub use diff::FieldChange;
 pub use diff::Thing;
 pub use diff::diff_definitions;
+pub use diff::visit_differences;
 pub use export::ExportError;
 pub use export::ExportedFiles;
 pub use export::export;

@@ -235,19 +235,28 @@ pub(crate) struct RawSecret {
     pub access: RawGroupAccess,
 }
 
-/// What a job waits for: an entry of `depends_on`.
+/// What a job waits for: an entry of `depends_on`. No larger than a `SourceNode`, so that a list of a million becomes this
+/// where it stands.
 #[derive(Debug)]
-pub(crate) struct RawParent {
+pub(crate) enum RawParent {
+    /// A job of the same group and batch.
+    Plain(Located<String>),
+    /// One of which more is said.
+    Full(Box<RawFullParent>),
+}
+
+/// An entry of `depends_on` that says more than a job.
+#[derive(Debug)]
+pub(crate) struct RawFullParent {
     /// Where the entry begins.
     pub at: SourcePlace,
     /// None: the batch of `group` as a whole.
     pub job: Option<Located<String>>,
-    /// Apart, because of a million entries most say nothing more.
-    pub more: Option<Box<RawMore>>,
+    pub more: RawMore,
 }
 
 /// What an entry of `depends_on` says beside the job.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RawMore {
     pub when: Option<Located<String>>,
     pub group: Option<Located<String>>,
@@ -257,34 +266,67 @@ pub(crate) struct RawMore {
 }
 
 impl RawParent {
-    /// A job of the same group and batch.
-    pub(crate) fn plain(job: Located<String>) -> Self {
-        Self { at: job.at.clone(), job: Some(job), more: None }
-    }
-
     /// Makes it name a job of another group in the same batch.
     pub(crate) fn point_to(&mut self, at: &SourcePlace, name: QualifiedName) {
-        self.job = Some(Located::new(at, name.code));
+        let job = Some(Located::new(at, name.code));
         let group = Some(Located::new(at, name.group.to_string()));
-        match &mut self.more {
-            Some(more) => more.group = group,
-            None => {
-                let (when, batch, missing, wait_sec) = Default::default();
-                self.more = Some(Box::new(RawMore { when, group, batch, missing, wait_sec }));
+        match self {
+            Self::Full(full) => (full.job, full.more.group) = (job, group),
+            Self::Plain(word) => {
+                let more = RawMore { group, ..RawMore::default() };
+                *self = Self::Full(Box::new(RawFullParent { at: word.at.clone(), job, more }));
             }
         }
     }
 
+    /// Where the entry begins.
+    pub(crate) fn at(&self) -> &SourcePlace {
+        match self {
+            Self::Plain(word) => &word.at,
+            Self::Full(full) => &full.at,
+        }
+    }
+
+    /// The job, unless a whole batch is meant.
+    pub(crate) fn job(&self) -> Option<&Located<String>> {
+        match self {
+            Self::Plain(word) => Some(word),
+            Self::Full(full) => full.job.as_ref(),
+        }
+    }
+
+    pub(crate) fn job_mut(&mut self) -> Option<&mut Located<String>> {
+        match self {
+            Self::Plain(word) => Some(word),
+            Self::Full(full) => full.job.as_mut(),
+        }
+    }
+
+    /// What it says beside the job.
+    pub(crate) fn more(&self) -> Option<&RawMore> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Full(full) => Some(&full.more),
+        }
+    }
+
+    pub(crate) fn more_mut(&mut self) -> Option<&mut RawMore> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Full(full) => Some(&mut full.more),
+        }
+    }
+
     pub(crate) fn condition(&self) -> Option<&Located<String>> {
-        self.more.as_ref()?.when.as_ref()
+        self.more()?.when.as_ref()
     }
 
     pub(crate) fn group(&self) -> Option<&Located<String>> {
-        self.more.as_ref()?.group.as_ref()
+        self.more()?.group.as_ref()
     }
 
     pub(crate) fn batch(&self) -> Option<&Located<String>> {
-        self.more.as_ref()?.batch.as_ref()
+        self.more()?.batch.as_ref()
     }
 }
 
@@ -331,4 +373,15 @@ pub(crate) enum RawExpect {
     Between { at: SourcePlace, min: Option<Located<String>>, max: Option<Located<String>> },
     Equals { at: SourcePlace, query: RawQuery, tolerance: Option<Located<String>> },
     Drift { max_percent: Located<String> },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::node::SourceNode;
+
+    #[test]
+    fn a_list_becomes_parents_where_it_stands() {
+        assert!(size_of::<RawParent>() <= size_of::<SourceNode>());
+    }
 }

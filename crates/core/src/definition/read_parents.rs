@@ -4,7 +4,7 @@ use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::{Fields, single};
 use crate::definition::keys::{PARENT, WAIT_MAX};
 use crate::definition::node::{NodeValue, SourceNode};
-use crate::definition::raw::{RawMore, RawParent};
+use crate::definition::raw::{RawFullParent, RawMore, RawParent};
 use crate::domain::job::external::Missing;
 
 /// What a job waits for, entry by entry.
@@ -17,21 +17,19 @@ pub(crate) fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
             vec![SourceNode { at: node.at, value }]
         }
     };
-    let mut parents = Vec::with_capacity(items.len());
-    parents.extend(items.into_iter().filter_map(|item| parent(&whose, item, fields.report)));
-    parents
+    items.into_iter().filter_map(|item| parent(&whose, item, fields.report)).collect()
 }
 
 fn parent(whose: &str, item: SourceNode, report: &mut FaultReport) -> Option<RawParent> {
     let item = match item {
         // Before the words of a fault are put together: there may be a million of these.
         SourceNode { at, value: NodeValue::Text(value) } => {
-            return Some(RawParent::plain(Located { at, value }));
+            return Some(RawParent::Plain(Located { at, value }));
         }
         other => other,
     };
     if !matches!(item.value, NodeValue::Map(_)) {
-        return single(&format!("{whose}: depends_on"), item, report).map(RawParent::plain);
+        return single(&format!("{whose}: depends_on"), item, report).map(RawParent::Plain);
     }
     let mut fields = Fields::open_fields(format!("{whose}: depends_on"), item, PARENT, report);
     let missing = [("wait", Missing::Wait), ("fail", Missing::Fail), ("pass", Missing::Pass)];
@@ -54,5 +52,5 @@ fn parent(whose: &str, item: SourceNode, report: &mut FaultReport) -> Option<Raw
         let what = format!("{whose}: missing and wait_sec are for other batches");
         fields.report.fault(alone, what, "add batch: (and group:), or remove them");
     }
-    Some(RawParent { at, job, more: Some(Box::new(more)) })
+    Some(RawParent::Full(Box::new(RawFullParent { at, job, more })))
 }

@@ -41,11 +41,19 @@ pub(crate) fn line_of(line: u64) -> u32 {
     u32::try_from(line).unwrap_or(u32::MAX)
 }
 
-/// A value as serde hands it over, with the span of its text.
+/// A value as serde hands it over, with the span of its text. As large as a [`SourceNode`], so that a list of a
+/// million becomes that where it stands.
 pub(crate) struct SpannedValue {
-    line: u32,
-    span: Option<(usize, usize)>,
+    line: u64,
+    /// From where to where its text goes.
+    span: Option<(u32, u32)>,
     shape: YamlShape,
+}
+
+/// The key of an entry of a map, without all that the parser has of it.
+struct SpannedKey {
+    line: u32,
+    text: String,
 }
 
 enum YamlShape {
@@ -54,18 +62,19 @@ enum YamlShape {
     Plain(String),
     Text(String),
     List(Vec<SpannedValue>),
-    Map(Vec<(Spanned<String>, SpannedValue)>),
+    Map(Vec<(SpannedKey, SpannedValue)>),
 }
 
 impl SpannedValue {
     /// The tree with the file's name and, for plain scalars, the text of `source`.
     pub(crate) fn into_node(self, file: &Arc<str>, source: &str) -> SourceNode {
-        let at = SourcePlace::new(file, self.line);
+        let at = SourcePlace::new(file, line_of(self.line));
         let value = match self.shape {
             YamlShape::Null => NodeValue::Null,
             YamlShape::Text(text) => NodeValue::Text(text),
             YamlShape::Plain(read) => {
-                let written = self.span.and_then(|(from, to)| source.get(from..to));
+                let span = self.span.map(|(from, to)| from as usize..to as usize);
+                let written = span.and_then(|span| source.get(span));
                 NodeValue::Text(written.map_or(read, |w| w.trim().to_owned()))
             }
             YamlShape::List(items) => {
@@ -75,8 +84,8 @@ impl SpannedValue {
                 entries
                     .into_iter()
                     .map(|(key, value)| {
-                        let place = SourcePlace::new(file, line_of(key.referenced.line()));
-                        (Located::new(&place, key.value), value.into_node(file, source))
+                        let place = SourcePlace::new(file, key.line);
+                        (Located::new(&place, key.text), value.into_node(file, source))
                     })
                     .collect(),
             ),
@@ -89,11 +98,16 @@ impl<'de> Deserialize<'de> for SpannedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seen = Spanned::<YamlShape>::deserialize(deserializer)?;
         let span = seen.defined.span();
-        let span = span.byte_offset().zip(span.byte_len()).and_then(|(from, len)| {
-            let from = usize::try_from(from).ok()?;
-            Some((from, from.checked_add(usize::try_from(len).ok()?)?))
-        });
-        Ok(Self { line: line_of(seen.referenced.line()), span, shape: seen.value })
+        let span = match span.byte_offset().zip(span.byte_len()) {
+            Some((from, len)) => {
+                let end = from.saturating_add(len);
+                let (from, end) = (u32::try_from(from), u32::try_from(end));
+                // Without its place the text of a number would be lost.
+                Some(from.ok().zip(end.ok()).ok_or_else(|| D::Error::custom("longer than 4 GiB"))?)
+            }
+            None => None,
+        };
+        Ok(Self { line: seen.referenced.line(), span, shape: seen.value })
     }
 }
 
@@ -157,19 +171,31 @@ impl<'de> Visitor<'de> for ShapeVisitor {
         while let Some(item) = seq.next_element()? {
             items.push(item);
         }
+        items.shrink_to_fit();
         Ok(YamlShape::List(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlShape, A::Error> {
         let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry::<Spanned<String>, SpannedValue>()? {
-            if entry.0.value.is_empty() {
+        while let Some((key, value)) = map.next_entry::<Spanned<String>, SpannedValue>()? {
+            let line = key.referenced.line();
+            if key.value.is_empty() {
                 // An error of a visitor has no place of its own; `node` reads it from the text.
-                let line = entry.0.referenced.line();
                 return Err(A::Error::custom(format!("a key is empty{AT_LINE}{line}")));
             }
-            entries.push(entry);
+            entries.push((SpannedKey { line: line_of(line), text: key.value }, value));
         }
+        entries.shrink_to_fit();
         Ok(YamlShape::Map(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_becomes_nodes_where_it_stands() {
+        assert_eq!(size_of::<SpannedValue>(), size_of::<SourceNode>());
     }
 }

@@ -173,7 +173,22 @@ pub fn plan(
     if groups.is_empty() {
         return Err(no_group(defs, order));
     }
-    groups.into_iter().map(|group| plan_group(defs, order, group, now)).collect()
+    let plan = |group| plan_snapshot(defs, order, snapshot(defs, group)?, now);
+    groups.into_iter().map(plan).collect()
+}
+
+/// As [`plan`], of a definition that nobody needs any more: where the order means one group, its jobs are not copied.
+/// The definition keeps what is not of that group alone.
+pub fn plan_moved(
+    defs: &mut Definition,
+    order: &BatchOrder,
+    now: Millis,
+) -> Result<Vec<BatchPlan>, BatchError> {
+    let groups = groups_of(defs, order);
+    let [group] = groups[..] else { return plan(defs, order, now) };
+    let group = group.clone();
+    let snapshot = moved_snapshot(defs, &group)?;
+    Ok(vec![plan_snapshot(defs, order, snapshot, now)?])
 }
 
 pub(in crate::domain) fn groups_of<'a, N>(
@@ -220,13 +235,13 @@ fn refuse_forbidden_uses(
     Err(BatchError::Forbidden { group: group.code.clone(), uses })
 }
 
-fn plan_group(
+fn plan_snapshot(
     defs: &Definition,
     order: &BatchOrder,
-    group: &Group,
+    mut snapshot: Snapshot,
     now: Millis,
 ) -> Result<BatchPlan, BatchError> {
-    let mut snapshot = snapshot(defs, group)?;
+    let group = &snapshot.group.clone();
     let Snapshot { jobs, dependencies, shared, .. } = &snapshot;
     let (group_code, global) = (&group.code, &shared.params);
     let declared = DeclaredParams { group_code, group: &group.params, global, jobs, dependencies };
@@ -274,28 +289,52 @@ pub fn zone_of(group: &Group) -> Result<Tz, BatchError> {
 }
 
 fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
-    let in_group = || defs.jobs.iter().filter(|j| j.group == group.code);
-    let jobs: Vec<JobDef> = in_group().filter(|j| j.is_active).cloned().collect();
+    let active: HashSet<&JobCode> =
+        defs.jobs.iter().filter(|j| is_active_in(group, j)).map(|j| &j.code).collect();
+    let jobs = defs.jobs.iter().filter(|j| is_active_in(group, j)).cloned().collect();
+    let waits = |d: &&JobDependency| d.group == group.code && active.contains(&d.job_code);
+    let dependencies = defs.dependencies.iter().filter(waits).cloned().collect();
+    assemble_snapshot(defs, group, &inactive_of(defs, group), jobs, dependencies)
+}
+
+/// The same, with the jobs and the dependencies of the definition taken out of it.
+fn moved_snapshot(defs: &mut Definition, group: &Group) -> Result<Snapshot, BatchError> {
+    let inactive = inactive_of(defs, group);
+    let (mut jobs, mut dependencies) =
+        (std::mem::take(&mut defs.jobs), std::mem::take(&mut defs.dependencies));
+    jobs.retain(|j| is_active_in(group, j));
+    let active: HashSet<&JobCode> = jobs.iter().map(|j| &j.code).collect();
+    dependencies.retain(|d| d.group == group.code && active.contains(&d.job_code));
+    assemble_snapshot(defs, group, &inactive, jobs, dependencies)
+}
+
+fn is_active_in(group: &Group, job: &JobDef) -> bool {
+    job.group == group.code && job.is_active
+}
+
+fn inactive_of(defs: &Definition, group: &Group) -> HashSet<JobCode> {
+    let in_group = defs.jobs.iter().filter(|j| j.group == group.code);
+    in_group.filter(|j| !j.is_active).map(|j| j.code.clone()).collect()
+}
+
+fn assemble_snapshot(
+    defs: &Definition,
+    group: &Group,
+    inactive: &HashSet<JobCode>,
+    jobs: Vec<JobDef>,
+    dependencies: Vec<JobDependency>,
+) -> Result<Snapshot, BatchError> {
     if jobs.is_empty() {
         return Err(BatchError::Empty(group.code.clone()));
     }
-    let active: HashSet<&JobCode> = jobs.iter().map(|j| &j.code).collect();
-    let inactive: HashSet<&JobCode> =
-        in_group().filter(|j| !j.is_active).map(|j| &j.code).collect();
-    let mut dependencies = Vec::new();
-    let waits = |d: &&JobDependency| d.group == group.code && active.contains(&d.job_code);
-    for dependency in defs.dependencies.iter().filter(waits) {
-        if inactive.contains(&dependency.depends_on) {
-            return Err(BatchError::Inactive {
-                job: dependency.job_code.clone(),
-                inactive: dependency.depends_on.clone(),
-            });
-        }
-        dependencies.push(dependency.clone());
+    if let Some(on) = dependencies.iter().find(|d| inactive.contains(&d.depends_on)) {
+        let (job, inactive) = (on.job_code.clone(), on.depends_on.clone());
+        return Err(BatchError::Inactive { job, inactive });
     }
     let of_checks = jobs.iter().flat_map(|j| j.checks.iter().flat_map(DataCheck::sources));
     let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).chain(of_checks).collect();
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
+    let active: HashSet<&JobCode> = jobs.iter().map(|j| &j.code).collect();
     let waits =
         |e: &&ExternalDependency| e.waiting_group == group.code && active.contains(&e.job_code);
     let externals = defs.externals.iter().filter(waits).cloned().collect();

@@ -26,8 +26,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a day is a working day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "CalendarDayKind")]
 pub enum DayKind {
     /// A holiday.
     Off,
@@ -46,8 +49,9 @@ impl DayKind {
 }
 
 /// Origin of the rule for a day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "CalendarDayOrigin")]
 pub enum DayOrigin {
     /// The list of this year; 31 December may be in the list of the next. Importing a list for the
     /// year again removes or changes the day.
@@ -57,7 +61,7 @@ pub enum DayOrigin {
 }
 
 /// A calendar's rule for one day.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CalendarDayRule {
     /// Off or working.
     pub kind: DayKind,

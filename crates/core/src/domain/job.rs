@@ -2,6 +2,7 @@
 
 pub mod application;
 pub mod body;
+pub mod borrowed;
 pub mod check;
 pub mod dependency;
 pub mod external;

@@ -12,7 +12,7 @@ pub mod param_expressions;
 mod taken;
 mod work;
 
-pub use fault::{ParamError, check_text};
+pub use fault::{DateParts, ParamError, check_text};
 
 use crate::domain::calendar::WorkingDays;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
@@ -57,13 +57,39 @@ pub struct BoundParam {
     pub ty: ParamType,
     /// Its text; `None` is NULL.
     pub value: Option<MaskedValue>,
+    /// The output that it is; none of a value that was given or put together.
+    #[serde(skip)]
+    pub origin: Option<ValueOrigin>,
+}
+
+/// An output that became the value of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueOrigin {
+    /// The job that takes it.
+    pub taker: JobCode,
+    /// The job that returned it.
+    pub job: String,
+    /// Its name.
+    pub output: String,
+}
+
+impl fmt::Display for ValueOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${{jobs.{}.{}}}", self.job, self.output)
+    }
 }
 
 impl BoundParam {
     /// A text supplied by Procession that may be shown.
     pub fn public_text(name: &str, value: Option<String>) -> Self {
         let value = value.map(MaskedValue::Open);
-        Self { name: name.to_owned(), mode: ParamMode::In, ty: ParamType::Text, value }
+        Self {
+            name: name.to_owned(),
+            mode: ParamMode::In,
+            ty: ParamType::Text,
+            value,
+            origin: None,
+        }
     }
 
     /// The text, secret or not, for binding only.

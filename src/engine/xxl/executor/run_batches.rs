@@ -45,7 +45,7 @@ impl Executor {
             return Ok(());
         }
         let by = format!("xxl-job {} job {} log {}", run.app_name, run.job_id, run.log_id);
-        let opened = open_in(&mut tx, None, &plans, &by, now).await?.opened;
+        let opened = open_in(&mut tx, None, &plans, by.as_str().into(), now).await?.opened;
         let deadline = run.timeout_sec.map(|sec| now.plus_ms(i64::from(sec) * 1_000));
         xxl_run::set_batches(&mut tx, run.run_id, (&opened, deadline), now).await?;
         tx.commit().await.context("open the batches of a run")?;

@@ -2,7 +2,7 @@
 //! Found later, they would stop a batch of which some procedures have run already.
 
 use crate::domain::batch::param_preview::ParamPreview;
-use crate::domain::batch::{BatchError, BatchOrder, BatchPlan, groups_of, plan};
+use crate::domain::batch::{BatchError, BatchOrder, BatchPlan, groups_of, plan, plan_moved};
 use crate::domain::batch_no::NumberGrammar;
 use crate::domain::id::BatchNo;
 use crate::domain::job::{Definition, Group, JobDef};
@@ -21,6 +21,18 @@ pub fn plan_opening(
     check_batch_no(defs, order)?;
     let plans = plan(defs, order, now)?;
     plans.iter().try_for_each(|plan| check_values(defs, plan))?;
+    Ok(plans)
+}
+
+/// As [`plan_opening`], for a definition that the caller does not need afterwards.
+pub fn plan_opening_moved(
+    mut defs: Definition,
+    order: &BatchOrder,
+    now: Millis,
+) -> Result<Vec<BatchPlan>, BatchError> {
+    check_batch_no(&defs, order)?;
+    let plans = plan_moved(&mut defs, order, now)?;
+    plans.iter().try_for_each(|plan| check_values(&defs, plan))?;
     Ok(plans)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Calendar, CalendarDayRule, DayOrigin};
 use chrono::NaiveDate;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +16,9 @@ pub enum ImportScope {
 }
 
 /// What becomes of one day.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "CalendarDayChange")]
 pub enum DayChange {
     /// It was not there.
     Added(CalendarDayRule),
@@ -27,9 +29,11 @@ pub enum DayChange {
 }
 
 /// What differs between two states of a calendar.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[schemars(rename = "CalendarDifference")]
 pub struct Difference {
     /// Days, ascending; a day that only changed its list is none.
+    #[schemars(with = "BTreeMap<String, DayChange>")]
     pub days: BTreeMap<NaiveDate, DayChange>,
     /// Years that became complete.
     pub years_added: BTreeSet<i32>,
@@ -40,7 +44,8 @@ pub struct Difference {
 }
 
 /// A change of what is not a day.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "CalendarHeadChange")]
 pub struct HeadChange {
     /// `name`, `weekend` or `combines`.
     pub what: &'static str,

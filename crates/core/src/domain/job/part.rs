@@ -1,63 +1,45 @@
 //! Extracts the part of a definition that belongs to one group, and moves it to other data sources.
 
 use crate::domain::id::{GroupCode, JobCode, SourceName};
+use crate::domain::job::borrowed::BorrowedDefinition;
 use crate::domain::job::check::Expect;
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::{Definition, Group, JobDef, Shared};
 use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::source::DataSource;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
 /// A group with its jobs, their dependencies, and the sources and shared declarations that they
 /// reference.
 pub fn of_group(defs: &Definition, group: &Group) -> Definition {
-    let part = Definition {
-        sources: defs.sources.clone(),
-        groups: Vec::new(),
-        jobs: cloned_where(&defs.jobs, |job| job.group == group.code),
-        dependencies: cloned_where(&defs.dependencies, |d| d.group == group.code),
-        externals: cloned_where(&defs.externals, |e| e.waiting_group == group.code),
-        shared: defs.shared.clone(),
-        schedules: Vec::new(),
+    Definition {
         calendars: defs.calendars.clone(),
         stored_secrets: defs.stored_secrets.clone(),
         configured_secrets: defs.configured_secrets.clone(),
         executor_groups: defs.executor_groups.clone(),
-    };
-    into_group(part, group)
-}
-
-/// As [`of_group`], but consumes the definition instead of copying from it.
-pub fn into_group(mut defs: Definition, group: &Group) -> Definition {
-    defs.jobs.retain(|job| job.group == group.code);
-    defs.dependencies.retain(|dependency| dependency.group == group.code);
-    let (jobs, dependencies) =
-        (std::mem::take(&mut defs.jobs), std::mem::take(&mut defs.dependencies));
-    // References are collected without copying the jobs.
-    let named: HashSet<&SourceName> = jobs.iter().flat_map(sources_of).collect();
-    defs.sources.retain(|source| named.contains(&source.name));
-    drop(named);
-    defs.groups = vec![group.clone()];
-    defs.externals.retain(|external| external.waiting_group == group.code);
-    defs.schedules = Vec::new();
-    let shared = std::mem::take(&mut defs.shared);
-    defs.jobs = jobs;
-    if shared != Shared::default() {
-        // Dependencies are skipped, because they name only jobs and outputs: a million of them were
-        // two texts of 140 MB.
-        defs.shared = shared_of(&shared, &defs);
+        ..borrowed_group(&BorrowedDefinition::from_definition(defs), group).to_definition()
     }
-    defs.dependencies = dependencies;
-    defs
 }
 
-/// Clones the matching elements into a list of exact capacity; a growing list may have twice as
-/// much: 100,000 jobs are 66 MB.
-pub fn cloned_where<T: Clone>(all: &[T], fits: impl Fn(&T) -> bool) -> Vec<T> {
-    let fitting: Vec<&T> = all.iter().filter(|one| fits(one)).collect();
-    fitting.into_iter().cloned().collect()
+/// As [`of_group`], without a copy of it.
+pub fn borrowed_group<'a>(
+    defs: &BorrowedDefinition<'a>,
+    group: &'a Group,
+) -> BorrowedDefinition<'a> {
+    let mut part = BorrowedDefinition {
+        schedules: Vec::new(),
+        ..defs.clone().with_groups(|code| *code == group.code)
+    };
+    part.groups = vec![group];
+    let named: HashSet<&SourceName> = part.jobs.iter().flat_map(|job| sources_of(job)).collect();
+    part.sources.retain(|source| named.contains(&source.name));
+    if *part.shared != Shared::default() {
+        part.shared = Cow::Owned(shared_of(&part.shared, &part));
+    }
+    part
 }
 
 /// The stored definition after `wanted` has been applied over `stored`: everything that `wanted`
@@ -65,22 +47,9 @@ pub fn cloned_where<T: Clone>(all: &[T], fits: impl Fn(&T) -> bool) -> Vec<T> {
 /// unchanged. This is what `store::job::apply` writes, computed without reading a million rows
 /// back.
 ///
-/// In storage order: existing elements keep their position, new ones are appended. Versions are
-/// compared by their text, and the same file in another order must not be another version.
-pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
-    fn merge_by_key<'a, T: Clone, K: Eq + Hash>(
-        stored: &'a [T],
-        wanted: &'a [T],
-        key: impl Fn(&'a T) -> K,
-        stays: impl Fn(&'a T) -> bool,
-    ) -> Vec<T> {
-        let mut new: HashMap<K, &'a T> = wanted.iter().map(|w| (key(w), w)).collect();
-        let old = stored.iter();
-        let mut all: Vec<&'a T> =
-            old.filter_map(|s| new.remove(&key(s)).or_else(|| stays(s).then_some(s))).collect();
-        all.extend(wanted.iter().filter(|w| new.contains_key(&key(w))));
-        all.into_iter().cloned().collect()
-    }
+/// In the order in which it is stored: what was there keeps its place, what is new comes behind it. Versions
+/// are compared by their text, and the same file in another order is no other version.
+pub fn merged<'a>(stored: &'a Definition, wanted: &'a Definition) -> BorrowedDefinition<'a> {
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
     let stays = |group: &GroupCode| !groups.contains(group);
     // The dependencies of one job are rewritten together.
@@ -88,17 +57,17 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
     fn key(e: &ExternalDependency) -> Key<'_> {
         (&e.waiting_group, &e.job_code)
     }
-    let of = |all: &Definition, job: &Key<'_>| -> Vec<ExternalDependency> {
-        all.externals.iter().filter(|e| key(e) == *job).cloned().collect()
-    };
     let waiting: HashSet<Key<'_>> = wanted.externals.iter().map(key).collect();
-    let is_same = |job: &Key<'_>| of(stored, job) == of(wanted, job);
+    let is_same = |job: &Key<'_>| {
+        let (old, new) = (stored.externals.iter(), wanted.externals.iter());
+        old.filter(|e| key(e) == *job).eq(new.filter(|e| key(e) == *job))
+    };
     let same: HashSet<Key<'_>> = waiting.into_iter().filter(is_same).collect();
     let kept = stored.externals.iter();
     let kept = kept.filter(|e| stays(&e.waiting_group) || same.contains(&key(e)));
     let written = wanted.externals.iter().filter(|e| !same.contains(&key(e)));
     let (old, new) = (&stored.shared, &wanted.shared);
-    Definition {
+    BorrowedDefinition {
         sources: merge_by_key(&stored.sources, &wanted.sources, |s| &s.name, |_| true),
         groups: merge_by_key(&stored.groups, &wanted.groups, |g| &g.code, |_| true),
         jobs: merge_by_key(
@@ -114,25 +83,45 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
             |d| d,
             |d| stays(&d.group),
         ),
-        externals: kept.chain(written).cloned().collect(),
-        shared: Shared {
-            owners: merge_by_key(&old.owners, &new.owners, |o| &o.code, |_| true),
-            pools: merge_by_key(&old.pools, &new.pools, |p| &p.name, |_| true),
-            hosts: merge_by_key(&old.hosts, &new.hosts, |h| &h.name, |_| true),
-            secrets: merge_by_key(&old.secrets, &new.secrets, |s| &s.name, |_| true),
-            params: merge_by_key(&old.params, &new.params, |p| &p.name, |_| true),
-        },
+        externals: kept.chain(written).collect(),
+        shared: Cow::Owned(Shared {
+            owners: copied(&old.owners, &new.owners, |o| &o.code),
+            pools: copied(&old.pools, &new.pools, |p| &p.name),
+            hosts: copied(&old.hosts, &new.hosts, |h| &h.name),
+            secrets: copied(&old.secrets, &new.secrets, |s| &s.name),
+            params: copied(&old.params, &new.params, |p| &p.name),
+        }),
         schedules: Vec::new(),
-        calendars: stored.calendars.clone(),
-        stored_secrets: stored.stored_secrets.clone(),
-        configured_secrets: stored.configured_secrets.clone(),
-        executor_groups: stored.executor_groups.clone(),
     }
 }
 
-/// The schedules of `stored` that `wanted` covers: those that open one of its groups, and those of
-/// a batch type all of whose groups are among them.
-pub fn schedules_of(stored: &Definition, wanted: &Definition) -> Vec<TriggerDef> {
+/// Those of `stored` in their places, in the words of `wanted` where that has them, then what is new.
+fn merge_by_key<'a, T, K: Eq + Hash>(
+    stored: &'a [T],
+    wanted: &'a [T],
+    key: impl Fn(&'a T) -> K,
+    stays: impl Fn(&'a T) -> bool,
+) -> Vec<&'a T> {
+    let mut new: HashMap<K, &'a T> = wanted.iter().map(|w| (key(w), w)).collect();
+    let old = stored.iter();
+    let mut all: Vec<&'a T> =
+        old.filter_map(|s| new.remove(&key(s)).or_else(|| stays(s).then_some(s))).collect();
+    all.extend(wanted.iter().filter(|w| new.contains_key(&key(w))));
+    all
+}
+
+/// The same as copies, of lists that are short.
+fn copied<'a, T: Clone, K: Eq + Hash>(
+    stored: &'a [T],
+    wanted: &'a [T],
+    key: impl Fn(&'a T) -> K,
+) -> Vec<T> {
+    merge_by_key(stored, wanted, key, |_| true).into_iter().cloned().collect()
+}
+
+/// The schedules of `stored` that `wanted` speaks about: those that open one of its groups, and those of
+/// a type all of whose groups are among them.
+pub fn schedules_of<'a>(stored: &'a Definition, wanted: &Definition) -> Vec<&'a TriggerDef> {
     let has = |code: &GroupCode| wanted.groups.iter().any(|g| g.code == *code);
     let speaks = |def: &&TriggerDef| {
         let Some(order) = &def.order else { return false };
@@ -148,7 +137,7 @@ pub fn schedules_of(stored: &Definition, wanted: &Definition) -> Vec<TriggerDef>
         }
     };
     let is_there = |def: &&TriggerDef| wanted.schedules.iter().any(|w| w.code == def.code);
-    stored.schedules.iter().filter(|def| speaks(def) || is_there(def)).cloned().collect()
+    stored.schedules.iter().filter(|def| speaks(def) || is_there(def)).collect()
 }
 
 /// The group with this code and everything that belongs to it, if it exists.
@@ -156,10 +145,11 @@ pub fn of_code(defs: &Definition, code: &GroupCode) -> Option<Definition> {
     defs.groups.iter().find(|g| g.code == *code).map(|group| of_group(defs, group))
 }
 
-/// The shared declarations that the part references. One too many does no harm, so names are
-/// searched in the serialized form: a new field of a type is covered without a change here.
-fn shared_of(shared: &Shared, part: &Definition) -> Shared {
-    let own = serialize_item(part);
+/// What of the shared things the part names. A thing too many does no harm, so names are looked for
+/// in the stored form: a field added to a type is searched without a word here.
+fn shared_of(shared: &Shared, part: &BorrowedDefinition<'_>) -> Shared {
+    // Without the dependencies, which name jobs and their outputs alone: a million of them were a text of 140 MB.
+    let own = serialize_item(&(&part.sources, &part.groups, &part.jobs, &part.externals));
     let hosts: Vec<_> =
         shared.hosts.iter().filter(|h| own.contains(&quoted(&h.name))).cloned().collect();
     let secret = |all: &str, name: &str| all.contains(&format!("secret.{name}"));

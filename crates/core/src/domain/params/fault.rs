@@ -1,6 +1,6 @@
 //! Errors of parameter values, and type checks of texts.
 
-use super::PRECEDENCE;
+use super::{PRECEDENCE, ValueOrigin};
 use crate::domain::job::ParamType;
 use crate::domain::job::secret::MaskedValue;
 use crate::domain::params::param_expressions;
@@ -47,27 +47,25 @@ pub enum ParamError {
         cure: String,
     },
     /// An output that was returned and is not usable.
-    #[error("parameter {param}: output {output} of job {job} cannot be handed on: {reason}")]
+    #[error("job {}, parameter {param} (type {}): {origin} cannot be handed on: {reason}", .origin.taker, .ty.as_str())]
     Unusable {
         /// The parameter.
         param: String,
-        /// The job that returned it.
-        job: String,
-        /// Name of the output.
-        output: String,
+        /// Type of the parameter.
+        ty: ParamType,
+        /// The output, and the job that takes it.
+        origin: ValueOrigin,
         /// The reason and a hint.
         reason: String,
     },
     /// An output that is stored aside, where values are only previewed.
-    #[error("parameter {param}: output {output} of job {job} is not loaded: it is {what}")]
+    #[error("job {}, parameter {param}: {origin} is not loaded: it is {what}", .origin.taker)]
     NotLoaded {
         /// The parameter.
         param: String,
-        /// The job that returned it.
-        job: String,
-        /// Name of the output.
-        output: String,
-        /// Its type and length.
+        /// The output, and the job that takes it.
+        origin: ValueOrigin,
+        /// Type and length of the output.
         what: String,
     },
     /// A name that a declared value may not use.
@@ -123,8 +121,17 @@ pub(super) fn check_type(
     ty: ParamType,
     value: &MaskedValue,
 ) -> Result<(), ParamError> {
-    let text = value.expose();
-    let (fits, expected) = match ty {
+    let (fits, expected) = form_of(ty, value.expose());
+    if fits {
+        return Ok(());
+    }
+    let text = value.shown().to_owned();
+    Err(ParamError::WrongType { param: param.to_owned(), text, expected })
+}
+
+/// Whether a text from outside is of a type, and the type in words.
+fn form_of(ty: ParamType, text: &str) -> (bool, &'static str) {
+    match ty {
         ParamType::Text => (true, "text"),
         ParamType::Int => (is_int(text), "a whole number (int)"),
         ParamType::Decimal => (is_decimal(text), "a decimal number such as 1234.50"),
@@ -138,12 +145,71 @@ pub(super) fn check_type(
             parse_bytes(text).is_some(),
             "bytes (0x and two hexadecimal digits for each, or base64: and base64)",
         ),
-    };
-    if fits {
-        return Ok(());
     }
-    let text = value.shown().to_owned();
-    Err(ParamError::WrongType { param: param.to_owned(), text, expected })
+}
+
+/// The expected form, if a value returned by another job does not have the declared type of its
+/// parameter. Beyond the forms accepted from outside, it may have any value that some server
+/// supports in this type; whether the receiving server does is decided there.
+pub(super) fn returned_fault(ty: ParamType, text: &str) -> Option<&'static str> {
+    let is_extreme = match ty {
+        ParamType::Decimal => matches!(text, "NaN" | "Infinity" | "-Infinity"),
+        ParamType::Date => is_date_of_a_server(text),
+        ParamType::Datetime => is_datetime_of_a_server(text),
+        ParamType::Text | ParamType::Int | ParamType::Bool | ParamType::Bytes => false,
+    };
+    let (fits, expected) = form_of(ty, text);
+    (!is_extreme && !fits).then_some(expected)
+}
+
+/// `infinity`, years BC and beyond 9999 of PostgreSQL, and dates of MySQL and MariaDB with zeros in
+/// them.
+fn is_date_of_a_server(text: &str) -> bool {
+    let Some(day) = DateParts::parse(text) else { return matches!(text, "infinity" | "-infinity") };
+    day.month <= 12 && day.day <= 31
+}
+
+/// Such a date with a time.
+fn is_datetime_of_a_server(text: &str) -> bool {
+    let (moment, era) = text.strip_suffix(" BC").map_or((text, ""), |moment| (moment, " BC"));
+    let Some((day, time)) = moment.split_once(' ') else {
+        return matches!(text, "infinity" | "-infinity");
+    };
+    is_date_of_a_server(&format!("{day}{era}")) && is_datetime(&format!("2000-01-01 {time}"))
+}
+
+/// A date as a server writes it, which need not exist in the calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DateParts {
+    /// Year; negative for BC, where -1 is the year before the year 1.
+    pub year: i32,
+    /// Month, 0 if missing.
+    pub month: u32,
+    /// Day of the month, 0 if missing.
+    pub day: u32,
+}
+
+impl DateParts {
+    /// Parses `2024-02-29`, `5874897-12-31`, `0044-03-15 BC`, `0000-00-00`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (day, sign) = text.strip_suffix(" BC").map_or((text, 1), |day| (day, -1));
+        let (year, rest) = day.split_once('-')?;
+        let is_year = (4..=7).contains(&year.len()) && year.bytes().all(|b| b.is_ascii_digit());
+        if !is_year || !has_form(rest, "00-00") {
+            return None;
+        }
+        let (month, day) = rest.split_once('-')?;
+        let year = year.parse::<i32>().ok()? * sign;
+        Some(Self { year, month: month.parse().ok()?, day: day.parse().ok()? })
+    }
+
+    /// Whether the date exists in the calendar, for any year.
+    pub fn exists(self) -> bool {
+        // There is no year 0; leap years repeat every 400 years.
+        let counted = if self.year < 0 { self.year + 1 } else { self.year };
+        let like = 2000 + counted.rem_euclid(400);
+        self.year != 0 && NaiveDate::from_ymd_opt(like, self.month, self.day).is_some()
+    }
 }
 
 /// An existing date in exactly this form: servers read `2024-2-9` and `-001-01-01` each in their
@@ -160,9 +226,10 @@ fn is_int(text: &str) -> bool {
 /// A date and time followed by an offset, the form in which a `timestamptz` is returned. A server
 /// that read it as a value without a zone would silently drop the offset.
 fn has_zone(text: &str) -> bool {
+    let text = text.strip_suffix(" BC").unwrap_or(text);
     let Some(at) = text.rfind(['+', '-', 'Z']) else { return false };
     let (moment, zone) = text.split_at(at);
-    is_datetime(moment)
+    is_datetime_of_a_server(moment)
         && ["Z", "+00", "+0000", "+00:00", "+00:00:00"].iter().any(|form| {
             let form = form.replacen('+', &zone[..1], 1);
             has_form(zone, &form)
@@ -223,6 +290,58 @@ mod tests {
             let error = check_text("p", ParamType::Datetime, other).expect_err(other).to_string();
             assert!(error.contains("YYYY-MM-DD HH:MM:SS"), "{error}");
         }
+    }
+
+    #[test]
+    fn what_a_job_returned_may_be_whatever_a_server_holds() {
+        use ParamType as P;
+        for (ty, text) in [
+            (P::Decimal, "NaN"),
+            (P::Decimal, "-Infinity"),
+            (P::Date, "infinity"),
+            (P::Date, "0044-03-15 BC"),
+            (P::Date, "5874897-12-31"),
+            (P::Date, "0000-00-00"),
+            (P::Date, "2024-02-00"),
+            (P::Datetime, "-infinity"),
+            (P::Datetime, "294276-12-31 23:59:59.999999"),
+            (P::Datetime, "0001-01-01 00:00:00 BC"),
+            (P::Datetime, "0000-00-00 00:00:00"),
+        ] {
+            assert_eq!(returned_fault(ty, text), None, "{text}");
+            assert!(check_text("p", ty, text).is_err(), "{text} is no value from outside");
+        }
+        for (ty, text) in [
+            (P::Decimal, "inf"),
+            (P::Date, "2024-13-01"),
+            (P::Date, "2024-2-9"),
+            (P::Date, "-001-01-01"),
+            (P::Date, "2024-02-29 00:00:00"),
+            (P::Datetime, "2024-02-29"),
+            (P::Datetime, "2024-02-29 24:00:00"),
+            (P::Int, "NaN"),
+        ] {
+            assert!(returned_fault(ty, text).is_some(), "{text}");
+        }
+        for zoned in ["294276-12-31 23:59:59+00", "0001-01-01 00:00:00+00 BC"] {
+            let said = returned_fault(P::Datetime, zoned).expect(zoned);
+            assert!(said.contains("declare it type: text"), "{said}");
+        }
+    }
+
+    #[test]
+    fn days_that_exist_in_far_years() {
+        for (text, exists) in [
+            ("5874897-12-31", true),
+            ("0001-02-29 BC", true),
+            ("0002-02-29 BC", false),
+            ("2023-02-29", false),
+            ("0000-01-01", false),
+            ("2024-02-00", false),
+        ] {
+            assert_eq!(DateParts::parse(text).map(DateParts::exists), Some(exists), "{text}");
+        }
+        assert_eq!(DateParts::parse("infinity"), None);
     }
 
     #[test]

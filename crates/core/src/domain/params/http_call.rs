@@ -245,6 +245,7 @@ fn param_to_json(param: &BoundParam) -> String {
     let Some(text) = param.expose_text() else { return "null".to_owned() };
     match param.ty {
         ParamType::Int => text.parse::<i64>().map_or_else(|_| quoted(text), |n| n.to_string()),
+        // JSON has no number that is infinite or none.
         ParamType::Decimal => {
             text.parse::<BigDecimal>().map_or_else(|_| quoted(text), |n| n.to_plain_string())
         }

@@ -1,8 +1,8 @@
 //! Resolves one parameter: the first layer that has a value, and the `${…}` in it.
 
-use super::fault::{ParamError, check_type};
+use super::fault::{ParamError, check_type, returned_fault};
 use super::taken::text_for;
-use super::{BoundParam, Layer, Layers, ParamSources, Resolved, Start, pieces};
+use super::{BoundParam, Layer, Layers, ParamSources, Resolved, Start, ValueOrigin, pieces};
 use crate::domain::id::JobCode;
 use crate::domain::job::outcome::OutputValue;
 use crate::domain::job::secret::{BY_NAME, MaskedValue};
@@ -33,10 +33,41 @@ fn one_form(ty: ParamType, value: MaskedValue) -> MaskedValue {
     }
 }
 
+/// A value, and the output that it comes from, if any.
+#[derive(Default)]
+pub(super) struct GivenValue {
+    value: Option<MaskedValue>,
+    origin: Option<ValueOrigin>,
+}
+
+impl From<MaskedValue> for GivenValue {
+    fn from(value: MaskedValue) -> Self {
+        Self { value: Some(value), origin: None }
+    }
+}
+
+/// Refuses a value returned by another job whose form does not match the parameter's type.
+fn refuse_returned(
+    param: &Param,
+    value: &MaskedValue,
+    origin: &ValueOrigin,
+) -> Result<(), ParamError> {
+    let Some(expected) = returned_fault(param.ty, value.expose()) else { return Ok(()) };
+    let reason = format!(
+        "{:?} is not {expected}; declare the parameter type: text, or return another value",
+        value.shown()
+    );
+    let (param, ty, origin) = (param.name.clone(), param.ty, origin.clone());
+    Err(ParamError::Unusable { param, ty, origin, reason })
+}
+
 impl ParamResolution<'_> {
     pub(super) fn resolve(&self, param: &Param) -> Result<Resolved, ParamError> {
-        let (layer, value) = self.resolve_value(param, &RefCell::default())?;
-        if let Some(value) = &value {
+        let (layer, GivenValue { value, origin }) =
+            self.resolve_value(param, &RefCell::default())?;
+        if let (Some(value), Some(origin)) = (&value, &origin) {
+            refuse_returned(param, value, origin)?;
+        } else if let Some(value) = &value {
             // Without the secrets only masks are available, which cannot be checked.
             if self.outside.secret.is_some() || !value.is_secret() {
                 check_type(&param.name, param.ty, value)?;
@@ -46,7 +77,7 @@ impl ParamResolution<'_> {
         }
         let value = value.map(|value| one_form(param.ty, value));
         let Param { name, mode, ty, .. } = param.clone();
-        Ok(Resolved { param: BoundParam { name, mode, ty, value }, layer })
+        Ok(Resolved { param: BoundParam { name, mode, ty, value, origin }, layer })
     }
 
     /// The first layer with a value, and the value.
@@ -54,27 +85,29 @@ impl ParamResolution<'_> {
         &self,
         param: &Param,
         asked: RequestedSecrets<'_>,
-    ) -> Result<(Option<Layer>, Option<MaskedValue>), ParamError> {
-        let (layer, value) = self.first(param, asked)?;
+    ) -> Result<(Option<Layer>, GivenValue), ParamError> {
+        let (layer, found) = self.first(param, asked)?;
         let decls = self.layers.group.iter().chain(self.layers.global);
         let mut secrecy = decls.filter(|d| d.name == param.name).map(|d| d.secrecy);
         let hidden = param.secrecy == Secrecy::Secret || secrecy.any(|s| s == Secrecy::Secret);
-        Ok((layer, if hidden { value.map(MaskedValue::hidden) } else { value }))
+        let GivenValue { value, origin } = found;
+        let value = if hidden { value.map(MaskedValue::hidden) } else { value };
+        Ok((layer, GivenValue { value, origin }))
     }
 
     fn first(
         &self,
         param: &Param,
         asked: RequestedSecrets<'_>,
-    ) -> Result<(Option<Layer>, Option<MaskedValue>), ParamError> {
+    ) -> Result<(Option<Layer>, GivenValue), ParamError> {
         let name = param.name.as_str();
         let own =
             || param.value.as_deref().map(|text| self.job_value(param, text, asked)).transpose();
         if param.mode == ParamMode::Out {
-            return Ok((param.value.as_ref().map(|_| Layer::Job), own()?.flatten()));
+            return Ok((param.value.as_ref().map(|_| Layer::Job), own()?.unwrap_or_default()));
         }
         if let Some(text) = self.layers.batch.params.get(name) {
-            return Ok((Some(Layer::Batch), Some(self.given(name, text, asked)?)));
+            return Ok((Some(Layer::Batch), self.given(name, text, asked)?.into()));
         }
         if let Some(value) = own()? {
             return Ok((Some(Layer::Job), value));
@@ -83,8 +116,8 @@ impl ParamResolution<'_> {
             return Ok((Some(Layer::Upstream), value));
         }
         Ok(match self.declared(name, asked)? {
-            Some((layer, value)) => (Some(layer), Some(value)),
-            None => (None, None),
+            Some((layer, value)) => (Some(layer), value.into()),
+            None => (None, GivenValue::default()),
         })
     }
 
@@ -109,44 +142,51 @@ impl ParamResolution<'_> {
         param: &Param,
         text: &str,
         asked: RequestedSecrets<'_>,
-    ) -> Result<Option<MaskedValue>, ParamError> {
+    ) -> Result<GivenValue, ParamError> {
         let name = param.name.as_str();
         if let [ParamPiece::Name(_, Reference::Output(code, key))] = &pieces(name, text)?[..]
             && let Some(output) = (self.outside.output)(code, key)
         {
-            return Self::handed_on(name, param.ty, code.as_str(), key, output);
+            return self.handed_on(param, code.as_str(), key, output);
         }
-        self.expand(name, text, asked).map(Some)
+        self.expand(name, text, asked).map(GivenValue::from)
     }
 
     /// An output as the value of a parameter of this name and type; `None` is NULL.
     fn handed_on(
-        param: &str,
-        ty: ParamType,
+        &self,
+        param: &Param,
         code: &str,
         key: &str,
         output: OutputValue,
-    ) -> Result<Option<MaskedValue>, ParamError> {
-        let (name, output_name, job) = (param.to_owned(), key.to_owned(), code.to_owned());
+    ) -> Result<GivenValue, ParamError> {
+        let ty = param.ty;
+        let origin = ValueOrigin {
+            taker: self.job.code.clone(),
+            job: code.to_owned(),
+            output: key.to_owned(),
+        };
         let taken = match output {
-            OutputValue::Null => return Ok(None),
+            OutputValue::Null => return Ok(GivenValue { value: None, origin: Some(origin) }),
             OutputValue::Text(text) => text_for(ty, None, text),
             OutputValue::Typed(found, text) => text_for(ty, Some(found), text),
             OutputValue::Stored(reference) => {
-                let (param, output, what) = (name, output_name, reference.describe());
-                return Err(ParamError::NotLoaded { param, job, output, what });
+                let (param, what) = (param.name.clone(), reference.describe());
+                return Err(ParamError::NotLoaded { param, origin, what });
             }
             OutputValue::Unusable(reason) => Err(reason),
         };
-        taken.map(|text| Some(MaskedValue::Open(text))).map_err(|reason| ParamError::Unusable {
-            param: name,
-            job,
-            output: output_name,
-            reason,
-        })
+        match taken {
+            Ok(text) => {
+                Ok(GivenValue { value: Some(MaskedValue::Open(text)), origin: Some(origin) })
+            }
+            Err(reason) => {
+                Err(ParamError::Unusable { param: param.name.clone(), ty, origin, reason })
+            }
+        }
     }
 
-    fn upstream(&self, param: &Param) -> Result<Option<Option<MaskedValue>>, ParamError> {
+    fn upstream(&self, param: &Param) -> Result<Option<GivenValue>, ParamError> {
         let name = param.name.as_str();
         let has = |code: &JobCode| Some((code.to_string(), (self.outside.output)(code, name)?));
         let mut found: Vec<_> = self.layers.parents.iter().filter_map(has).collect();
@@ -155,7 +195,7 @@ impl ParamResolution<'_> {
             return Err(ParamError::SeveralParents { param: name.to_owned(), parents });
         }
         let Some((code, output)) = found.pop() else { return Ok(None) };
-        Self::handed_on(name, param.ty, &code, name, output).map(Some)
+        self.handed_on(param, &code, name, output).map(Some)
     }
 
     fn declared(
@@ -249,7 +289,8 @@ impl ParamResolution<'_> {
             Reference::Output(code, key) => match (self.outside.output)(code, key) {
                 // As a part of a text.
                 Some(output) => {
-                    match Self::handed_on(param, ParamType::Text, code.as_str(), key, output)? {
+                    let text = Param { name: param.to_owned(), ..Param::default() };
+                    match self.handed_on(&text, code.as_str(), key, output)?.value {
                         Some(value) => return Ok(value),
                         None => Err("it is NULL, which is no part of a text".to_owned()),
                     }

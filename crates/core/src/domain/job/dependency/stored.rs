@@ -15,18 +15,23 @@ use serde::Deserialize as _;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq as _, Serializer};
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Serializes dependencies, keeping their order.
-pub fn serialize<S: Serializer>(all: &[JobDependency], to: S) -> Result<S::Ok, S::Error> {
+/// Writes dependencies in their order.
+pub fn serialize<T, S>(all: &[T], to: S) -> Result<S::Ok, S::Error>
+where
+    T: Borrow<JobDependency>,
+    S: Serializer,
+{
     let (table, places) = table(all);
     let mut list = to.serialize_seq(None)?;
     if !table.is_empty() {
         list.serialize_element(&table)?;
     }
     let mut run: Vec<i64> = Vec::new();
-    let mut rest = all.iter().peekable();
+    let mut rest = all.iter().map(Borrow::borrow).peekable();
     while let Some(one) = rest.next() {
         if one.when != EdgeCondition::Success {
             list.serialize_element(one)?;
@@ -50,10 +55,13 @@ fn continues(last: &JobDependency, next: &JobDependency) -> bool {
         && last.dependency_order.checked_add(1) == Some(next.dependency_order)
 }
 
-/// The codes that runs name, and the index of each.
-fn table(all: &[JobDependency]) -> (Vec<&JobCode>, HashMap<&JobCode, i64>) {
+/// The codes that runs name, and the place of each.
+fn table<T: Borrow<JobDependency>>(all: &[T]) -> (Vec<&JobCode>, HashMap<&JobCode, i64>) {
     let (mut table, mut places) = (Vec::new(), HashMap::new());
-    let plain = all.iter().filter(|d| d.when == EdgeCondition::Success);
+    let plain = all
+        .iter()
+        .map(Borrow::borrow)
+        .filter(|d: &&JobDependency| d.when == EdgeCondition::Success);
     for code in plain.flat_map(|d| [&d.job_code, &d.depends_on]) {
         places.entry(code).or_insert_with(|| {
             table.push(code);

@@ -2,8 +2,8 @@
 
 use serde_json::value::RawValue;
 
-/// Elements of a one-dimensional PostgreSQL array, without NULLs.
-pub(super) fn elements(text: &str) -> Option<Vec<String>> {
+/// The elements of an array of PostgreSQL that has one dimension; `None` among them is NULL.
+pub(super) fn elements(text: &str) -> Option<Vec<Option<String>>> {
     // `[0:1]={a,b}`
     let text = if text.starts_with('[') { text.split_once('=')?.1 } else { text };
     let inside = text.strip_prefix('{')?.strip_suffix('}')?;
@@ -32,25 +32,23 @@ pub(super) fn elements(text: &str) -> Option<Vec<String>> {
                 Some(other) => element.push(other),
             }
         };
-        if is_quoted || element != "NULL" {
-            found.push(element);
-        }
+        found.push(Some(element).filter(|element| is_quoted || element != "NULL"));
         if is_last {
             return Some(found);
         }
     }
 }
 
-/// Texts and numbers of a JSON array, with every digit, without nulls.
-pub(super) fn json_elements(text: &str) -> Option<Vec<String>> {
+/// The texts and numbers of a JSON array, with every digit; `None` among them is null.
+pub(super) fn json_elements(text: &str) -> Option<Vec<Option<String>>> {
     let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     let mut found = Vec::new();
     for element in elements {
         match element.get() {
-            "null" => {}
-            text if text.starts_with('"') => found.push(serde_json::from_str(text).ok()?),
+            "null" => found.push(None),
+            text if text.starts_with('"') => found.push(Some(serde_json::from_str(text).ok()?)),
             text if text.starts_with(['[', '{']) => return None,
-            plain => found.push(plain.to_owned()),
+            plain => found.push(Some(plain.to_owned())),
         }
     }
     Some(found)

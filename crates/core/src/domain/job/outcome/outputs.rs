@@ -195,9 +195,10 @@ impl JobOutputs {
         self.output(name)?.into_text()
     }
 
-    /// The items of `for_each: {output: JOB.name}`: the first column of the last result set when it
-    /// has that name, one item per row; otherwise the value of that name, split at commas. NULL,
-    /// and a query without rows, yield no items.
+    /// The items that `for_each: {output: JOB.name}` means: the first column of the last result set,
+    /// when it has that name, an item per row; else the value of that name, its items separated by
+    /// commas. NULL, and a query without rows, make no items. A row or an element that is NULL or empty is
+    /// refused: it stands for something, and no job could be named after it.
     pub fn items(&self, name: &str) -> Result<Vec<String>, String> {
         let is_value = self.values.contains_key(name)
             || self.stored.contains_key(name)
@@ -216,7 +217,11 @@ impl JobOutputs {
             Some(OutputValue::Null) => Ok(Vec::new()),
             Some(OutputValue::Text(text)) => Ok(Items::split(&text)),
             Some(OutputValue::Typed(ty, text)) => items_of_value(ty, &text)
-                .ok_or_else(|| format!("{name} is no list ({ty}); return a row for each item")),
+                .ok_or_else(|| format!("{name} is no list ({ty}); return a row for each item"))?
+                .into_iter()
+                .zip(1..)
+                .map(|(item, at)| item_of(name, item, &format!("element {at}")))
+                .collect(),
             Some(OutputValue::Stored(reference)) => Err(reference.describe()),
             Some(OutputValue::Unusable(reason)) => Err(reason),
             // Result sets without rows were not stored by an earlier version, so the name of the
@@ -237,20 +242,32 @@ impl JobOutputs {
     }
 }
 
-/// Items of one value: an array's elements, otherwise the parts between commas. `None` for nested
-/// arrays, and for JSON that is not a list of texts and numbers.
-fn items_of_value(ty: ValueType, text: &str) -> Option<Vec<String>> {
+/// The items of one value: an array's elements, else what stands between commas. `None` of arrays within
+/// arrays, and of JSON that is no list of texts and numbers.
+fn items_of_value(ty: ValueType, text: &str) -> Option<Vec<Option<String>>> {
+    let split = || Items::split(text).into_iter().map(Some).collect();
     match ty {
         ValueType::Array => list::elements(text),
         ValueType::Json => list::json_elements(text),
-        ValueType::Text | ValueType::Int | ValueType::Decimal | ValueType::Bool => {
-            Some(Items::split(text))
-        }
+        ValueType::Text | ValueType::Int | ValueType::Decimal | ValueType::Bool => Some(split()),
         ValueType::Date | ValueType::Time | ValueType::Timestamp | ValueType::TimestampTz => {
-            Some(Items::split(text))
+            Some(split())
         }
-        ValueType::Interval | ValueType::Bytes => Some(vec![text.to_owned()]),
+        ValueType::Interval | ValueType::Bytes => Some(vec![Some(text.to_owned())]),
     }
+}
+
+/// An item, unless it is nothing.
+fn item_of(name: &str, item: Option<String>, place: &str) -> Result<String, String> {
+    let is = match item.as_deref() {
+        None => "NULL",
+        Some("") => "empty",
+        Some(_) => return Ok(item.unwrap_or_default()),
+    };
+    Err(format!(
+        "{place} of {name} is {is}, and no job can be made of it; leave it out of the list (WHERE {name} <> ''), or \
+         give it a name"
+    ))
 }
 
 fn items_of(set: &ResultSet, name: &str) -> Result<Vec<String>, String> {
@@ -265,8 +282,10 @@ fn items_of(set: &ResultSet, name: &str) -> Result<Vec<String>, String> {
     let mut items = Vec::with_capacity(kept);
     for row in 0..kept {
         match set.value_at(row, 0) {
-            OutputValue::Null => {}
-            OutputValue::Text(text) | OutputValue::Typed(_, text) => items.push(text),
+            OutputValue::Null => items.push(item_of(name, None, &format!("row {}", row + 1))?),
+            OutputValue::Text(text) | OutputValue::Typed(_, text) => {
+                items.push(item_of(name, Some(text), &format!("row {}", row + 1))?);
+            }
             OutputValue::Stored(reference) => {
                 return Err(format!("row {}: {}", row + 1, reference.describe()));
             }
@@ -328,10 +347,14 @@ mod tests {
             values: BTreeMap::from([("branch".to_owned(), value.map(str::to_owned))]),
             ..JobOutputs::default()
         };
+        let mut null = set(&["SH"], 1);
+        null.results[0].rows[0][0] = None;
         let many: &[&str] = &["x"; 100];
         for (outputs, items) in [
             (set(&["SH", "BJ"], 2), Ok(vec!["SH", "BJ"])),
             (set(&["S,H"], 1), Ok(vec!["S,H"])),
+            (set(&["SH", ""], 2), Err("row 2 of branch is empty, and no job can be made of it")),
+            (null, Err("row 1 of branch is NULL, and no job can be made of it")),
             (text(Some(" SH, BJ,,")), Ok(vec!["SH", "BJ"])),
             (text(Some("")), Ok(vec![])),
             (text(None), Ok(vec![])),
@@ -398,13 +421,22 @@ mod tests {
         let all = |items: &[&str]| Ok(items.iter().map(|i| (*i).to_owned()).collect::<Vec<_>>());
         assert_eq!(items(ValueType::Text, "SH, BJ"), all(&["SH", "BJ"]));
         assert_eq!(
-            items(ValueType::Array, r#"{SH,NULL,"a, b","x\"y"}"#),
-            all(&["SH", "a, b", "x\"y"])
+            items(ValueType::Array, r#"{SH,"NULL","a, b","x\"y"}"#),
+            all(&["SH", "NULL", "a, b", "x\"y"])
         );
         assert_eq!(
-            items(ValueType::Json, r#"["SH", 12.50, null, "a, b"]"#),
-            all(&["SH", "12.50", "a, b"])
+            items(ValueType::Json, r#"["SH", 12.50, "null", "a, b"]"#),
+            all(&["SH", "12.50", "null", "a, b"])
         );
+        for (ty, text, said) in [
+            (ValueType::Array, "{SH,NULL}", "element 2 of b is NULL"),
+            (ValueType::Array, r#"{"",SH}"#, "element 1 of b is empty"),
+            (ValueType::Json, r#"["SH", null]"#, "element 2 of b is NULL"),
+            (ValueType::Json, r#"["SH", ""]"#, "element 2 of b is empty"),
+        ] {
+            let found = items(ty, text).expect_err(text);
+            assert!(found.starts_with(said) && found.contains("leave it out"), "{found}");
+        }
         for (ty, text) in [(ValueType::Json, r#"{"a": 1}"#), (ValueType::Array, "{{1},{2}}")] {
             let said = items(ty, text).expect_err(text);
             assert!(said.starts_with("b is no list ("), "{said}");
