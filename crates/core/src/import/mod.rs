@@ -1,9 +1,10 @@
-//! import: converts definitions of other systems. In: their text or rows. Out: a definition with its schedules, and a report.
+//! import: converts definitions of other systems. In: their text or rows. Out: a definition, schedules, a report.
 //! May name: domain, definition. Never: a database, a file, a clock, the network.
 //! Invariant: what leaves this module passes `check`, and what is not carried over as it was is a note of the report.
-//! Story order: note (what is said), keys and columns (what source formats say), name (titles become codes), draft (what is gathered), schedule (when it
-//! fires, under which numbers), tally (what was read, and what became of it), finish (sound, and as text),
-//! report (for people); what systems share: body, sql_statement, routine_parameters, scheduler_source, interval, live_zone; then one file per system.
+//! Story order: note (what is said), keys and columns (what source formats say), name (titles become codes), draft
+//! (what is gathered), schedule (when it fires, under which numbers), tally (what was read, and what became of it),
+//! finish (sound, and as text), report (for people); what systems share: body, sql_statement, routine_parameters,
+//! scheduler_source, interval, live_zone; then one file per system.
 
 mod airflow;
 mod azkaban;
