@@ -1,4 +1,4 @@
-//! definition: reads and writes what a user defines. In: text of a file. Out: a `Definition`, or every fault with a hint.
+//! definition: reads and writes what a user defines. In: text of a file. Out: a `Definition`, or faults with hints.
 //! May name: domain. Never: a database, a clock, the network.
 //! Invariant: a `Definition` that leaves this module is complete, consistent and acyclic.
 //! Story order: load (which form), node or csv (the tree), include and template (one tree of many),
