@@ -1,5 +1,5 @@
-//! Aliases: other codes by which dependencies and parameters may call a job. A definition that
-//! leaves this room names jobs by their codes alone.
+//! Aliases: other codes by which dependencies and parameters may name a job. A definition that
+//! leaves this module names jobs by their codes only.
 
 use crate::definition::fault::FaultReport;
 use crate::definition::raw::{RawJob, RawParam};
@@ -48,7 +48,7 @@ impl Aliases {
         self.0.get(word).map_or(word, String::as_str)
     }
 
-    /// Puts codes in place of aliases in what a job of the group says of others.
+    /// Replaces aliases by codes in the references of a job to others.
     pub(crate) fn resolve(&self, job: &mut RawJob) {
         if self.0.is_empty() {
             return;

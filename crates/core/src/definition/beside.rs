@@ -1,4 +1,4 @@
-//! Scripts that stand in files beside the definition.
+//! Scripts in files beside the definition.
 
 use crate::domain::executor::GlueLanguage;
 use crate::domain::id::{GroupCode, JobCode};

@@ -51,8 +51,8 @@ fn body_key(part: BodyPart) -> &'static str {
     }
 }
 
-/// Refuses what the job itself says and its type would ignore. Defaults are not looked at: they
-/// are for the jobs that understand them.
+/// Refuses keys of the job that its type would ignore. Defaults are not checked: they are for the
+/// jobs that understand them.
 fn refuse_foreign_parts(
     whose: &str,
     raw: &RawJob,
@@ -227,8 +227,8 @@ fn script(
     }
 }
 
-/// Reports what the type needs and nobody wrote. What was written and found wrong has been
-/// reported already.
+/// Reports missing keys that the type requires. Keys that are present but wrong have been reported
+/// already.
 fn require_parts(
     whose: &str,
     raw: &RawJob,

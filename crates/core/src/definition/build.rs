@@ -1,4 +1,5 @@
-//! What the whole definition means: names looked up, files embedded, everything checked.
+//! Builds the definition from what the user wrote: names resolved, files embedded, everything
+//! checked.
 
 use crate::definition::check;
 use crate::definition::declare;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 /// The group of a file that defines none.
 const DEFAULT_GROUP: &str = "default";
 
-/// Makes a definition of what the user said; it is sound when the report holds no fault.
+/// Builds a definition; it is valid if the report contains no fault.
 pub(crate) fn build(
     mut raw: Raw,
     whole: &SourcePlace,

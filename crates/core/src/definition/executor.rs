@@ -1,4 +1,4 @@
-//! What a job asks of an executor: `executor: {app, handler, …}`, read and checked.
+//! Reads and checks the executor call of a job: `executor: {app, handler, …}`.
 
 use crate::definition::body::understands;
 use crate::definition::fault::{FaultReport, Located};
@@ -52,8 +52,8 @@ pub(crate) fn read_call(fields: &mut Fields<'_>) -> Option<Located<ExecutorCall>
     ))
 }
 
-/// One of a few words in any case. A word that nobody knows is refused: an admin of XXL-JOB takes its
-/// default for one, and runs something else than was asked for.
+/// One of a set of words in any case. An unknown word is refused: an XXL-JOB admin would use its
+/// default instead, and run something else than was requested.
 fn strict<T: Copy>(fields: &mut Fields<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
     let text = fields.take_word(key)?;
     let word = text.value.trim();

@@ -1,8 +1,7 @@
-//! A definition back to the text of a file: what `apply` reads as the very same definition.
+//! Exports a definition as the text of a file that `apply` reads as the same definition.
 //!
-//! It goes through the form that is stored, and leaves out what a definition takes when nothing is
-//! said; so a field added to a type is written without a word here. What comes out is read again and
-//! compared before anybody sees it.
+//! It converts the stored form, and leaves out defaults; so a new field of a type is written
+//! without a change here. The result is parsed again and compared before it is returned.
 
 use crate::definition::beside::{ReferencedScripts, scripts_beside};
 use crate::definition::diff::{DefinitionDifference, diff_definitions};

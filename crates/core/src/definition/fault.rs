@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// One thing wrong with a definition, or (as a warning) worth a look.
+/// A fault of a definition, or (as a warning) something to check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DefinitionFault {
     /// The file, as its path was given or worked out.
@@ -14,7 +14,7 @@ pub struct DefinitionFault {
     pub line: u32,
     /// What is wrong, naming the thing.
     pub what: String,
-    /// What to do about it.
+    /// A hint.
     pub cure: String,
 }
 

@@ -1,4 +1,4 @@
-//! Takes the keys of a map one by one, each checked for its type; says which are not known.
+//! Reads the keys of a map one by one, each checked for its type; reports unknown keys.
 
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::near::nearest;
@@ -9,8 +9,8 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Keys of other tools (Airflow, XXL-JOB, DolphinScheduler, cron, Compose), and ours for the same thing.
-/// Of several the first that is known where it stands.
+/// Keys of other tools (Airflow, XXL-JOB, DolphinScheduler, cron, Compose), and the corresponding
+/// key here. Of several the first that is known in the context.
 const OTHER_TOOLS: &[(&[&str], &[&str])] = &[
     (&["retries", "retry", "max_retries", "attempts", "fail_retry_times"], &["retry_count"]),
     (

@@ -99,7 +99,7 @@ pub(crate) fn set_limits(
     start_before_due(def, whose, raw, report);
 }
 
-/// Who should have started only after he should have ended is late twice.
+/// A start deadline after the end deadline makes a job late twice.
 fn start_before_due(def: &JobDef, whose: &str, raw: &RawJob, report: &mut FaultReport) {
     let said = raw.settings.start_by.as_ref().map(|s| &s.at);
     let said = said.or(raw.settings.due.as_ref().map(|d| &d.at));

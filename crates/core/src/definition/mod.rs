@@ -1,6 +1,6 @@
-//! definition: reads and writes what a user defines. In: text of a file. Out: a `Definition`, or every fault with its place and cure.
+//! definition: reads and writes what a user defines. In: text of a file. Out: a `Definition`, or faults with hints.
 //! May name: domain. Never: a database, a clock, the network.
-//! Invariant: a `Definition` that leaves this room is complete, consistent and acyclic.
+//! Invariant: a `Definition` that leaves this module is complete, consistent and acyclic.
 //! Story order: load (which form), node or csv (the tree), include and template (one tree of many),
 //! read and raw (what the user said), build, alias, owner, source, job, application, check (what it means), diff
 //! (what changed), export, write and comments (back to a file), schema (what editors know of it); calendar (files of

@@ -1,4 +1,4 @@
-//! What the user said, key by key, nothing looked up yet.
+//! The definition as the user wrote it, key by key, with nothing resolved.
 
 use crate::definition::fault::{Located, SourcePlace};
 use crate::definition::job_names::QualifiedName;
@@ -235,8 +235,8 @@ pub(crate) struct RawSecret {
     pub access: RawGroupAccess,
 }
 
-/// What a job waits for: an entry of `depends_on`. No larger than a `SourceNode`, so that a list of a million becomes this
-/// where it stands.
+/// An entry of `depends_on`. No larger than a `SourceNode`, so that a list of a million entries is
+/// converted in place.
 #[derive(Debug)]
 pub(crate) enum RawParent {
     /// A job of the same group and batch.

@@ -1,4 +1,4 @@
-//! Reads what the user said from the tree: every key checked for its form.
+//! Reads the raw definition from the tree: every key checked for its form.
 
 use crate::definition::application;
 use crate::definition::declare::{read_decl, read_secret};
@@ -59,7 +59,7 @@ pub(crate) fn read_root(
         raw.groups.push(group(code, node, top.report));
     }
     let jobs = entries("job", "jobs", "code", top.take_node("jobs"), top.report);
-    // 2 KB each: room for twice as many, which growing leaves, was 130 MB for 100,000 jobs.
+    // 2 KB each: the spare capacity of a growing list was 130 MB for 100,000 jobs.
     raw.jobs.reserve_exact(jobs.len());
     for (code, node) in jobs {
         raw.jobs.push(read_job(code, node, top.report));

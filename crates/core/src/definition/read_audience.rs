@@ -1,4 +1,4 @@
-//! Reads who hears of what, and when.
+//! Reads the recipients of notifications, and when each event is notified.
 
 use crate::definition::fault::Located;
 use crate::definition::fields::{Fields, single};
@@ -9,7 +9,7 @@ use crate::domain::notification::event::{NotificationEvent, NotifyRules, NotifyW
 use crate::domain::notification::recipient::Recipient;
 use std::collections::BTreeMap;
 
-/// Addresses of one job or group, at most: who writes to more people wants a mailing list.
+/// Maximum number of addresses of one job or group: more call for a mailing list.
 const MOST_ADDRESSES: usize = 50;
 
 /// Addresses and channels as a list, or as one text separated by `;` or `,`, as spreadsheets have it.

@@ -1,4 +1,4 @@
-//! Reads `success` and `checks`: their form, nothing looked up yet.
+//! Reads `success` and `checks`: only their form, nothing is resolved.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::{Fields, single};

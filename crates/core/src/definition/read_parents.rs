@@ -1,4 +1,4 @@
-//! Reads `depends_on`: codes, or maps that say more.
+//! Reads `depends_on`: codes, or maps with conditions.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::{Fields, single};

@@ -1,4 +1,4 @@
-//! Reads `schedules`: every key for its form, and where it stands.
+//! Reads `schedules`: the form of every key, and its place in the file.
 
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::fields::{Fields, single};

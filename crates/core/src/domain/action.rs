@@ -1,4 +1,4 @@
-//! What an operator may do to the jobs of a batch, and in which states.
+//! The actions of an operator on jobs of a batch, and the states in which each is legal.
 
 pub mod action_effects;
 pub mod action_plan;
@@ -12,45 +12,45 @@ use crate::domain::job::queue::{QueueEvent, QueueStatus, RunMode};
 /// Whether a job that is started by hand waits for its parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parents {
-    /// It does; only its time is not waited for.
+    /// It waits for its parents, but not for its start time.
     Wait,
-    /// It does not.
+    /// It does not wait for its parents.
     Ignore,
 }
 
-/// What an operator does.
+/// An action of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorAction {
-    /// Holds jobs back until they are released.
+    /// Hold jobs until they are released.
     Hold,
-    /// Lets held jobs go.
+    /// Release held jobs.
     Release,
-    /// Goes on without jobs: their children run.
+    /// Skip jobs: their children run.
     Skip,
-    /// Ignores jobs, as if they were not in the graph: their children do not wait for them.
+    /// Treat jobs as absent from the graph: their children do not wait for them.
     Ice,
-    /// Takes jobs off the ice.
+    /// Undo `Ice`.
     Thaw,
-    /// Marks jobs as successful, each in its turn, without running them.
+    /// Mark jobs as successful when their turn comes, without running them.
     NoExec,
-    /// Ends ice and no-exec.
+    /// Undo ice and no-exec.
     Normal,
-    /// Declares jobs done.
+    /// Declare jobs succeeded.
     ForceSuccess,
-    /// Declares jobs failed.
+    /// Declare jobs failed.
     ForceFailure,
     /// Stops jobs.
     Kill,
-    /// Lets waiting jobs go earlier or later when slots are short.
+    /// Change the priority of waiting jobs.
     Priority(i32),
-    /// Starts jobs without waiting for their time.
+    /// Start jobs before their start time.
     StartNow(Parents),
-    /// Starts jobs over.
+    /// Rerun jobs.
     Rerun(RerunScope, UnknownJobs),
 }
 
 impl OperatorAction {
-    /// Its name on the command line and in `audit_log`.
+    /// The name on the command line and in `audit_log`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Hold => "hold",
@@ -69,7 +69,7 @@ impl OperatorAction {
         }
     }
 
-    /// What was done, for the message that stays in the row.
+    /// Past tense, for the message in the row.
     pub fn past_tense(self) -> &'static str {
         match self {
             Self::Hold => "held",
@@ -88,8 +88,8 @@ impl OperatorAction {
         }
     }
 
-    /// What one must be allowed to do for it: to run, or to say that something is so which did not
-    /// happen. To start a job over whose effect may be there already says that it is not.
+    /// The required permission: to run, or to record something that did not happen. Rerunning a job
+    /// whose effect may exist already asserts that it does not.
     pub fn permission(self) -> Permission {
         match self {
             Self::Hold | Self::Release | Self::Thaw | Self::Normal => Permission::Run,
@@ -102,7 +102,7 @@ impl OperatorAction {
         }
     }
 
-    /// The event it makes of the state a named job is in; `None` when it changes no state.
+    /// The event that the action causes in a named job's state; `None` when it changes no state.
     pub fn event(self, status: QueueStatus) -> Option<QueueEvent> {
         match self {
             Self::Hold => Some(QueueEvent::Hold),
@@ -113,7 +113,7 @@ impl OperatorAction {
             Self::ForceFailure => Some(QueueEvent::ForceFailure),
             Self::Kill => match status {
                 QueueStatus::Running => Some(QueueEvent::BeginKill),
-                // It is being stopped already; that somebody wants it is written once more.
+                // It is being stopped already; the request is recorded once more.
                 QueueStatus::Killing => None,
                 QueueStatus::Unknown => Some(QueueEvent::KillAgain),
                 QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => {
@@ -135,7 +135,7 @@ impl OperatorAction {
         }
     }
 
-    /// The states in which it may be done to a job that is named.
+    /// The states in which the action is legal for a named job.
     pub fn legal_in(self) -> impl Iterator<Item = QueueStatus> {
         use QueueStatus as S;
         let waits = |s: S| matches!(s, S::Pending | S::Held | S::Queued | S::RetryWait);
@@ -155,18 +155,18 @@ impl OperatorAction {
     }
 }
 
-/// One thing that changes in a row.
+/// A change of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RowChange {
-    /// Its state, and nothing else.
+    /// Only its state.
     State,
-    /// It goes back to PENDING, its tries are counted anew.
+    /// Back to PENDING, with the attempt count reset.
     StartOver,
-    /// What is wanted with it.
+    /// Its run mode.
     Mode(Option<RunMode>),
-    /// How urgent it is.
+    /// Its priority.
     Priority(i32),
-    /// It no longer waits for its time.
+    /// It no longer waits for its start time.
     NoTime,
 }
 

@@ -1,4 +1,4 @@
-//! A backfill: the batches of a range, run as one thing, so many at a time.
+//! A backfill: the batches of a range of numbers, run as a unit with limited parallelism.
 
 mod needs;
 mod status;
@@ -14,36 +14,36 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Which end of the range comes first.
+/// Order of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "BackfillOrder")]
 pub enum RangeOrder {
-    /// The oldest.
+    /// Oldest first.
     Asc,
-    /// The newest.
+    /// Newest first.
     Desc,
 }
 
-/// What a batch that did not end well means for those that come after it.
+/// Effect of a failed batch on the following ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackfillFailurePolicy {
-    /// No further batch is opened; those that are open end.
+    /// No further batch is opened; open ones run to their end.
     #[default]
     Stop,
-    /// The others are run all the same, but for those that wait for it.
+    /// The others are run, except those that wait for the failed one.
     GoOn,
 }
 
-/// Which batches of the range are run; one that ended well never is.
+/// Which batches of the range are run; a succeeded batch never is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 #[schemars(rename = "BackfillScope")]
 pub enum BackfillSelection {
-    /// Those that do not exist.
+    /// Batches that do not exist.
     #[serde(rename = "missing")]
     Missing,
-    /// Those that exist and did not end well, and those that a dead process left open.
+    /// Batches that exist and failed, and those that a dead process left open.
     #[serde(rename = "failed")]
     Failed,
     /// Both.
@@ -53,7 +53,7 @@ pub enum BackfillSelection {
 }
 
 impl BackfillSelection {
-    /// The meaning of the word on the command line.
+    /// Parses the word on the command line.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "missing" => Some(Self::Missing),
@@ -63,7 +63,7 @@ impl BackfillSelection {
         }
     }
 
-    /// The word for it.
+    /// The word on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -73,22 +73,22 @@ impl BackfillSelection {
     }
 }
 
-/// How a backfill goes about it; kept in `backfill.options` as JSON.
+/// Options of a backfill; stored in `backfill.options` as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackfillOptions {
-    /// Batches open at once, at most.
+    /// Maximum number of open batches.
     pub parallel: u32,
     /// None: the order in which the range names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<RangeOrder>,
-    /// Which are run.
+    /// Which batches are run.
     pub only: BackfillSelection,
-    /// What a failure means for the rest.
+    /// Effect of a failure on the others.
     pub on_failure: BackfillFailurePolicy,
-    /// Parameters of each batch, over the group's.
+    /// Parameters of each batch, with precedence over the group's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
-    /// Open batches although their numbers do not fit the type of the group.
+    /// Whether batch numbers may deviate from the type of the group.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free_text: bool,
 }
@@ -98,53 +98,53 @@ pub struct BackfillOptions {
 pub struct BackfillEntry {
     /// Its number.
     pub batch_no: BatchNo,
-    /// What became of it here.
+    /// Its state within the backfill.
     pub status: EntryStatus,
     /// Why it was not run.
     pub message: Option<String>,
 }
 
-/// The process that has a batch.
+/// The process that dispatches a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchHolder {
-    /// Where it is.
+    /// Its host.
     pub host: String,
-    /// Which it is.
+    /// Its process id.
     pub pid: i64,
-    /// When its lease ends unless it is renewed.
+    /// End of its lease unless renewed.
     pub until: Millis,
 }
 
-/// What there is of a batch number.
+/// What exists for a batch number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExistingBatchState {
     /// Nothing.
     Missing,
     /// A batch that has ended.
     Ended(BatchStatus),
-    /// One that has not, and nobody has it: its process died, or let it go.
+    /// A batch that has not ended and has no owner: its process died or released it.
     Interrupted(BatchStatus),
-    /// One that a living process has.
+    /// A batch owned by a live process.
     Held(BatchStatus, BatchHolder),
 }
 
-/// What is done with a batch number.
+/// The action for a batch number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackfillAction {
-    /// A batch is opened.
+    /// Open a batch.
     Open,
-    /// The batch goes on from its failures.
+    /// Resume the batch from its failures.
     Resume,
-    /// The batch goes on where a dead process left it.
+    /// Resume the batch where a dead process left it.
     GoOn,
-    /// Nothing.
+    /// None.
     Leave,
-    /// It cannot be run.
+    /// Refuse: it cannot be run.
     Refuse,
 }
 
 impl BackfillAction {
-    /// The word for it, for scripts.
+    /// The word for scripts.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -155,13 +155,13 @@ impl BackfillAction {
         }
     }
 
-    /// The batch is run.
+    /// Whether the batch is run.
     pub fn runs_batch(self) -> bool {
         matches!(self, Self::Open | Self::Resume | Self::GoOn)
     }
 }
 
-/// What is done with what there is. A batch that an operator is stopping is never touched.
+/// Decides the action from what exists. A batch that an operator is stopping is never touched.
 pub fn decide(found: &ExistingBatchState, only: BackfillSelection) -> BackfillAction {
     let missing = matches!(only, BackfillSelection::Missing | BackfillSelection::Undone);
     let failed = matches!(only, BackfillSelection::Failed | BackfillSelection::Undone);
@@ -180,18 +180,18 @@ pub fn decide(found: &ExistingBatchState, only: BackfillSelection) -> BackfillAc
     }
 }
 
-/// One line of the list that is shown before anything is done.
+/// One line of the plan that is shown before anything is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackfillStep {
     /// The batch number.
     pub batch_no: BatchNo,
-    /// What there is.
+    /// What exists.
     pub found: ExistingBatchState,
-    /// What is done.
+    /// The action.
     pub action: BackfillAction,
 }
 
-/// Why a backfill is not begun; `Display` is the sentence for the user.
+/// Why a backfill is refused; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BackfillError {
     /// Numbers of different kinds.
@@ -200,20 +200,20 @@ pub enum BackfillError {
          different kinds); leave out --order, then they are run as the range names them"
     )]
     Unordered(BatchNo, BatchNo),
-    /// A batch comes before the one it waits for.
+    /// A batch precedes the one that it waits for.
     #[error(
         "batch {batch_no} waits for batch {on} (job {job} depends on it), which comes later in this \
          order, and with {parallel} at a time its turn would never come; turn the order round \
          (--order asc or desc), or run more at a time (--parallel)"
     )]
     WouldWait {
-        /// The one that waits.
+        /// The waiting batch.
         batch_no: BatchNo,
-        /// The one that it waits for.
+        /// The awaited batch.
         on: BatchNo,
-        /// Its job that does.
+        /// The job with the dependency.
         job: JobCode,
-        /// How many are open at once.
+        /// Number of batches open at once.
         parallel: u32,
     },
     /// A batch waits for one of the range that is not run.
@@ -222,21 +222,21 @@ pub enum BackfillError {
          and is left alone by --only {only}; leave out --only, so that it is run too"
     )]
     LeftAlone {
-        /// The one that waits.
+        /// The waiting batch.
         batch_no: BatchNo,
-        /// The one that it waits for.
+        /// The awaited batch.
         on: BatchNo,
-        /// Its job that does.
+        /// The job with the dependency.
         job: JobCode,
-        /// What was asked for.
+        /// The requested selection.
         only: &'static str,
     },
-    /// A dependency on other batches cannot be worked out.
+    /// A dependency on other batches cannot be resolved.
     #[error("batch {0}, job {1}: {2}")]
     Expr(BatchNo, JobCode, Box<BatchExprError>),
 }
 
-/// Puts the numbers of a range into the order that is wanted.
+/// Sorts the numbers of a range into the requested order.
 pub fn arrange(
     mut numbers: Vec<BatchNo>,
     order: Option<RangeOrder>,
@@ -257,24 +257,24 @@ pub fn arrange(
     Ok(numbers)
 }
 
-/// What is to be done now.
+/// The next steps of a backfill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Next {
-    /// Places whose batches are run now.
+    /// Indexes of the batches to run now.
     pub open: Vec<usize>,
-    /// Places that are never run, each with the place that it waits for.
+    /// Indexes of batches that will never run, each with the index of the batch that it waits for.
     pub blocked: Vec<(usize, usize)>,
 }
 
 impl Next {
-    /// Nothing.
+    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty() && self.blocked.is_empty()
     }
 }
 
-/// Which batches are opened now: the first that wait, as far as there is room. After one that did
-/// not end well none is, or all but those that wait for it.
+/// The batches to open now: the first waiting ones, up to the limit. After a failure none is
+/// opened, or all except those that wait for the failed one.
 pub fn next(
     entries: &[BackfillEntry],
     needs: &[Vec<BackfillNeed>],
@@ -303,7 +303,7 @@ pub fn next(
     next
 }
 
-/// How the backfill ended; `None` while a batch is open or may be opened.
+/// Result of the backfill; `None` while a batch is open or may be opened.
 pub fn result(
     entries: &[BackfillEntry],
     needs: &[Vec<BackfillNeed>],
@@ -317,7 +317,8 @@ pub fn result(
     Some(if bad { BackfillStatus::Failed } else { BackfillStatus::Success })
 }
 
-/// What an entry starts from when its backfill goes on: what ended well or was left alone stays.
+/// Initial state of an entry when its backfill is resumed: succeeded and untouched ones keep
+/// theirs.
 pub fn again(status: EntryStatus) -> EntryStatus {
     if status.is_bad() { EntryStatus::Pending } else { status }
 }

@@ -1,8 +1,8 @@
-//! The grammar of batch numbers: which period one names, what stands before and after it, and how a
-//! range of them is written.
+//! The grammar of batch numbers: the period that a number means, its neighbours, and the syntax of
+//! ranges.
 //!
-//! `20240731` is a day, `202407` a month, `2024Q3` a quarter, `2024` a year; everything else is free
-//! text, which has no period, no neighbours and no dates.
+//! `20240731` is a day, `202407` a month, `2024Q3` a quarter, `2024` a year; everything else is
+//! free text, which has no period, no neighbours and no dates.
 
 mod day_expr;
 mod expr;
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Most batch numbers in one range; 27 years of days.
+/// Maximum number of batches in one range; 27 years of days.
 pub const RANGE_MAX: usize = 10_000;
 
-/// What kind of period a batch number names, shortest first.
+/// Kind of the period that a batch number means, shortest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PeriodKind {
@@ -39,7 +39,7 @@ impl PeriodKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Day, Self::Month, Self::Quarter, Self::Year];
 
-    /// The word for it, which is also the function's name in an expression: `month(-1)`.
+    /// The word, which is also the function's name in an expression: `month(-1)`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -64,7 +64,7 @@ pub struct Period {
 }
 
 impl Period {
-    /// The period that `batch_no` names; `None` for free text. Only dates that exist count:
+    /// The period that `batch_no` means; `None` for free text. Only existing dates count:
     /// `20240732`, `202413` and `2024Q5` are free text.
     pub fn from_batch_no(batch_no: &BatchNo) -> Option<Self> {
         let text = batch_no.as_str();
@@ -86,7 +86,7 @@ impl Period {
         Self::containing(kind, NaiveDate::from_ymd_opt(year, month, day)?)
     }
 
-    /// The period of this kind in which `date` lies; `None` outside the years 1 to 9999.
+    /// The period of this kind that contains `date`; `None` outside the years 1 to 9999.
     pub fn containing(kind: PeriodKind, date: NaiveDate) -> Option<Self> {
         let (year, month) = (date.year(), date.month());
         let first = match kind {
@@ -110,7 +110,7 @@ impl Period {
         BatchNo::parse(&text).expect("digits and a Q are a batch number")
     }
 
-    /// What kind of period it is.
+    /// Kind of the period.
     pub fn kind(self) -> PeriodKind {
         self.kind
     }
@@ -120,7 +120,7 @@ impl Period {
         self.first
     }
 
-    /// Its last day, which is the business date of its batch unless another one is given.
+    /// Its last day, the default business date of its batch.
     pub fn last_day(self) -> NaiveDate {
         let next = match self.kind {
             PeriodKind::Day => return self.first,
@@ -143,17 +143,18 @@ impl Period {
         Self::containing(self.kind, first)
     }
 
-    /// The one before it.
+    /// The previous period.
     pub fn previous(self) -> Option<Self> {
         self.shift(-1)
     }
 
-    /// The one after it.
+    /// The next period.
     pub fn next(self) -> Option<Self> {
         self.shift(1)
     }
 
-    /// The periods of another kind in it, in order; of a longer kind, the one that it lies in.
+    /// The periods of another kind within it, in order; for a longer kind, the one that contains
+    /// it.
     pub fn split(self, kind: PeriodKind) -> Vec<Self> {
         let last = self.last_day();
         let start = Self::containing(kind, self.first);
@@ -181,8 +182,8 @@ pub fn shift_months(date: NaiveDate, n: i64) -> Option<NaiveDate> {
     if n < 0 { date.checked_sub_months(months) } else { date.checked_add_months(months) }
 }
 
-/// Which of two batch numbers comes first: those of the same kind by their period, free text by its
-/// characters. Numbers of different kinds have no order: is `2024Q3` before `202409`?
+/// Order of two batch numbers: those of the same kind by their period, free text by its characters.
+/// Numbers of different kinds have no order: is `2024Q3` before `202409`?
 pub fn compare(left: &BatchNo, right: &BatchNo) -> Option<Ordering> {
     match (Period::from_batch_no(left), Period::from_batch_no(right)) {
         (Some(left), Some(right)) if left.kind == right.kind => Some(left.first.cmp(&right.first)),
@@ -191,7 +192,7 @@ pub fn compare(left: &BatchNo, right: &BatchNo) -> Option<Ordering> {
     }
 }
 
-/// The newest of `existing` that is not after `base`; what `latest` means.
+/// The newest of `existing` that is not after `base`: the meaning of `latest`.
 pub fn latest_up_to<'a>(
     base: &BatchNo,
     existing: impl IntoIterator<Item = &'a BatchNo>,
@@ -205,13 +206,13 @@ pub fn latest_up_to<'a>(
 /// Why a text is not a range of batch numbers; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// Nothing between two commas, or nothing at all.
+    /// Nothing between two commas, or an empty text.
     #[error("'{0}' has an empty entry; write 202401..202412, or numbers joined by commas")]
     Empty(String),
     /// `a..b..c`
     #[error("'{0}' has more than two ends; write 202401..202412, and a comma between two ranges")]
     Ends(String),
-    /// An end without a period.
+    /// One end has no period.
     #[error(
         "'{part}' cannot be counted: {end} is not a day, month, quarter or year; write \
          202401..202412, or a list A,B,C"
@@ -222,7 +223,7 @@ pub enum RangeError {
         /// Its end that is free text.
         end: BatchNo,
     },
-    /// Two ends of different kinds.
+    /// The ends have different kinds.
     #[error(
         "'{part}' cannot be counted: one end is a {from}, the other a {to}; write both ends in the \
          same form"
@@ -238,7 +239,7 @@ pub enum RangeError {
     /// More than `RANGE_MAX`.
     #[error("'{0}' names more than {RANGE_MAX} batch numbers; split it")]
     TooMany(String),
-    /// The same number again.
+    /// A repeated number.
     #[error("'{0}' names {1} twice; name each batch number once")]
     Twice(String, BatchNo),
     /// Not a batch number.
@@ -246,7 +247,7 @@ pub enum RangeError {
     BadName(#[from] BadName),
 }
 
-/// The batch numbers that `text` names, in its order: `202401..202412` (both ends included, either
+/// Parses the batch numbers of `text`, in its order: `202401..202412` (both ends included, either
 /// direction), a list `A,B,C`, or both (`202401..202403,202407`).
 pub fn range(text: &str) -> Result<Vec<BatchNo>, RangeError> {
     let mut found: Vec<BatchNo> = Vec::new();

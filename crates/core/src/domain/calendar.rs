@@ -1,8 +1,8 @@
-//! Calendars of working days: a weekend, the days that differ from it (holidays, and the weekend days
-//! that are worked for them), and for which years the list of those is complete.
+//! Calendars of working days: a weekend, the days that differ from it (holidays, and weekend days
+//! that are worked in exchange), and the years for which the list of those is complete.
 //!
-//! A year without a list is not an error. The weekday rule is taken for it and everything that was
-//! worked out so says that it was *assumed*, because a day in the future is planned long before the
+//! A year without a list is not an error. The weekday rule is used for it and every result derived
+//! from it is marked as *assumed*, because a day in the future is planned long before the
 //! government has announced the holidays around it.
 
 mod all;
@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether people work on a day.
+/// Whether a day is a working day.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -48,27 +48,27 @@ impl DayKind {
     }
 }
 
-/// Who said so about a day.
+/// Origin of the rule for a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "CalendarDayOrigin")]
 pub enum DayOrigin {
-    /// The list of this year; 31 December may stand in the list of the next. Importing a list for the
-    /// year again takes the day away or changes it.
+    /// The list of this year; 31 December may be in the list of the next. Importing a list for the
+    /// year again removes or changes the day.
     List(i32),
-    /// A person, for this one day; an import leaves it alone.
+    /// A user, for this one day; an import leaves it unchanged.
     Hand,
 }
 
-/// What a calendar says of one day.
+/// A calendar's rule for one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CalendarDayRule {
-    /// Off or worked.
+    /// Off or working.
     pub kind: DayKind,
-    /// The holiday's name.
+    /// Name of the holiday.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Who said so.
+    /// Origin of the rule.
     pub origin: DayOrigin,
 }
 
@@ -93,7 +93,7 @@ impl CombinationRule {
     }
 }
 
-/// What a combined calendar is made of.
+/// The parts of a combined calendar.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "CalendarCombination")]
 pub struct Combine {
@@ -109,18 +109,18 @@ pub struct Combine {
 pub struct Calendar {
     /// Unique code.
     pub code: CalendarCode,
-    /// Name for people.
+    /// Display name.
     pub name: String,
-    /// Days of the week that are off unless a day says otherwise; of a combined calendar not used.
+    /// Days of the week that are off unless a day rule differs; unused in a combined calendar.
     pub weekend: Weekend,
-    /// Days that say otherwise. Those of a combined calendar win over its members.
+    /// Rules for single days. Those of a combined calendar take precedence over its members.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub days: BTreeMap<NaiveDate, CalendarDayRule>,
-    /// Years for which the list of days is complete. A calendar without any is kept by hand: its
-    /// weekday rule is the rule, and nobody waits for a list.
+    /// Years for which the list of days is complete. A calendar without any is maintained by hand:
+    /// its weekday rule is final.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub years: BTreeSet<i32>,
-    /// Set on a calendar that is made of others.
+    /// Present if the calendar combines others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combines: Option<Combine>,
 }
@@ -138,7 +138,7 @@ impl Calendar {
         }
     }
 
-    /// Whether its days come in a list for every year, so that a year can be missing.
+    /// Whether its days come in a list per year, so that a year can be missing.
     pub fn is_listed(&self) -> bool {
         !self.years.is_empty()
     }
@@ -148,9 +148,9 @@ impl Calendar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Working {
-    /// People work.
+    /// A working day.
     Working,
-    /// They do not.
+    /// A day off.
     Off,
 }
 
@@ -159,44 +159,44 @@ pub enum Working {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "DayBasis")]
 pub enum DayBasis {
-    /// A list names the day, with the holiday's name where it has one.
+    /// A list contains the day; with the holiday's name, if any.
     Listed(Option<String>),
-    /// The list of the year is there and does not name the day: its weekday decides.
+    /// The list of the year exists and does not contain the day: its weekday decides.
     Weekday,
-    /// There is no list for the year: its weekday was taken, which may turn out wrong.
+    /// There is no list for the year: its weekday was used, which may turn out wrong.
     Assumed,
 }
 
-/// Whether all that an answer rests on is known.
+/// Whether everything that an answer depends on is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CalendarCertainty {
-    /// Every day looked at was in a year with a list, or in a calendar that needs none.
+    /// Every day examined was in a year with a list, or in a calendar that needs none.
     Known,
-    /// The weekday rule stood in for a list that is not there.
+    /// The weekday rule replaced a missing list.
     Assumed,
 }
 
 impl CalendarCertainty {
-    /// Known only when both are.
+    /// Known only if both are.
     pub fn combine(self, other: Self) -> Self {
         self.max(other)
     }
 }
 
-/// What was found about a day.
+/// The result of looking up a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DayLook {
-    /// Worked or off.
+    /// Working or off.
     pub working: Working,
-    /// Why.
+    /// The reason.
     pub basis: DayBasis,
     /// The calendar that decided: a member of a combined one.
     pub by: CalendarCode,
 }
 
 impl DayLook {
-    /// Whether the answer rests on a list.
+    /// Whether the result depends on a missing list.
     pub fn certainty(&self) -> CalendarCertainty {
         match self.basis {
             DayBasis::Listed(_) | DayBasis::Weekday => CalendarCertainty::Known,
@@ -205,7 +205,7 @@ impl DayLook {
     }
 }
 
-/// Calendars that the parameters of a batch may ask, and the one that its group names.
+/// Calendars that the parameters of a batch may use, and the one of its group.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkingDays<'a> {
     calendars: Option<&'a Calendars>,
@@ -213,15 +213,15 @@ pub struct WorkingDays<'a> {
 }
 
 impl<'a> WorkingDays<'a> {
-    /// No calendars, where nothing can ask for one.
+    /// No calendars.
     pub const NONE: Self = Self { calendars: None, own: None };
 
-    /// These, and that of the group.
+    /// These calendars, and the group's.
     pub fn new(calendars: &'a Calendars, own: Option<&'a CalendarCode>) -> Self {
         Self { calendars: Some(calendars), own }
     }
 
-    /// The calendar that is named, else that of the group; or what to do.
+    /// The named calendar, otherwise the group's; or an error with a hint.
     pub fn resolve_calendar<'b>(
         self,
         named: Option<&'b CalendarCode>,

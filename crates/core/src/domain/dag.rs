@@ -6,21 +6,21 @@ use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Place of a job in its `Dag`: 0 … `len - 1`, in the order the jobs were given.
+/// Index of a job in its `Dag`: 0 … `len - 1`, in the order the jobs were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub u32);
 
 impl Node {
-    /// The place as an index into a slice that runs parallel to the jobs.
+    /// The index as `usize`, for slices parallel to the jobs.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Why jobs and dependencies do not make a DAG; `Display` is the sentence for the user.
+/// Why jobs and dependencies do not form a DAG; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DagError {
-    /// Jobs that wait for one another in a ring; the first is repeated at the end in the message.
+    /// Jobs that wait for one another in a cycle; the message repeats the first at the end.
     #[error("these jobs wait for one another in a circle: {}; remove one of these dependencies",
         circle(.0))]
     Cycle(Vec<JobCode>),
@@ -29,9 +29,9 @@ pub enum DagError {
         "job {job} depends on {depends_on}, which is not defined; define it or remove the dependency"
     )]
     Dangling {
-        /// The job that waits.
+        /// The dependent job.
         job: JobCode,
-        /// The job that is not there.
+        /// The missing job.
         depends_on: JobCode,
     },
     /// A job that depends on itself.
@@ -43,7 +43,7 @@ pub enum DagError {
     /// The same dependency twice.
     #[error("job {job} lists its dependency on {depends_on} twice; list it once")]
     DuplicateDependency {
-        /// The job that waits.
+        /// The dependent job.
         job: JobCode,
         /// The job listed twice.
         depends_on: JobCode,
@@ -56,18 +56,18 @@ fn circle(codes: &[JobCode]) -> String {
     words.join(" -> ")
 }
 
-/// An acyclic graph of jobs; an arrow runs from a job to each job that waits for it.
+/// An acyclic graph of jobs; an edge runs from a job to each job that waits for it.
 #[derive(Clone, Debug)]
 pub struct Dag {
-    /// An arrow carries the place of its dependency in the list it was built from.
+    /// Each edge carries the index of its dependency in the list from which the graph was built.
     graph: DiGraph<JobCode, u32>,
     order: Vec<Node>,
     levels: Vec<u32>,
 }
 
 impl Dag {
-    /// Builds the graph of `jobs` and `dependencies`, or names the first thing wrong with it.
-    /// Costs time in the order of jobs plus dependencies.
+    /// Builds the graph of `jobs` and `dependencies`, or returns the first fault. Costs time
+    /// proportional to jobs plus dependencies.
     pub fn build<'d>(
         jobs: &[JobCode],
         dependencies: impl IntoIterator<Item = &'d JobDependency, IntoIter: ExactSizeIterator>,
@@ -100,44 +100,45 @@ impl Dag {
         Ok(Self { graph, order, levels })
     }
 
-    /// How many jobs there are.
+    /// Number of jobs.
     pub fn len(&self) -> usize {
         self.graph.node_count()
     }
 
-    /// Whether there is no job at all.
+    /// Whether there are no jobs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The job at a place.
+    /// The job at an index.
     pub fn job_code(&self, node: Node) -> &JobCode {
         &self.graph[NodeIndex::new(node.index())]
     }
 
-    /// All places, parents before children.
+    /// All indexes, parents before children.
     pub fn in_order(&self) -> &[Node] {
         &self.order
     }
 
-    /// The wave of a job: 0 without dependencies, else one more than its deepest parent.
+    /// The wave of a job: 0 without dependencies, otherwise one more than its deepest parent.
     pub fn level(&self, node: Node) -> u32 {
         self.levels[node.index()]
     }
 
-    /// Jobs that wait for this one, directly.
+    /// The direct children of a job.
     pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         self.graph.neighbors(NodeIndex::new(node.index())).map(|n| Node(n.index() as u32))
     }
 
-    /// As `children`, each with the place of the dependency in the list the graph was built from.
+    /// As `children`, each with the index of the dependency in the list from which the graph was
+    /// built.
     pub fn arrows(&self, node: Node) -> impl Iterator<Item = (Node, usize)> + '_ {
         use petgraph::visit::EdgeRef as _;
         let edges = self.graph.edges(NodeIndex::new(node.index()));
         edges.map(|e| (Node(e.target().index() as u32), *e.weight() as usize))
     }
 
-    /// As `parents`, each with the place of the dependency.
+    /// As `parents`, each with the index of the dependency.
     pub fn arrows_in(&self, node: Node) -> impl Iterator<Item = (Node, usize)> + '_ {
         use petgraph::visit::EdgeRef as _;
         let edges =
@@ -145,7 +146,7 @@ impl Dag {
         edges.map(|e| (Node(e.source().index() as u32), *e.weight() as usize))
     }
 
-    /// Jobs that this one waits for, directly.
+    /// The direct parents of a job.
     pub fn parents(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         self.graph
             .neighbors_directed(NodeIndex::new(node.index()), petgraph::Direction::Incoming)
@@ -177,15 +178,16 @@ fn levels(graph: &DiGraph<JobCode, u32>, order: &[NodeIndex]) -> Vec<u32> {
     levels
 }
 
-/// One shortest ring inside the smallest knot, so that the user reads three names and not three
-/// hundred. `kosaraju_scc`, because petgraph's `tarjan_scc` recurses and overflowed a 2 MiB stack
-/// on a chain of some 4,000 jobs.
+/// A shortest cycle within the smallest strongly connected component, so that the user reads three
+/// names and not three hundred. `kosaraju_scc`, because petgraph's `tarjan_scc` recurses and
+/// overflowed a 2 MiB stack on a chain of some 4,000 jobs.
 fn shortest_cycle(graph: &DiGraph<JobCode, u32>) -> Vec<JobCode> {
     let knots = kosaraju_scc(graph);
     let knot = knots.iter().filter(|k| k.len() > 1).min_by_key(|k| k.len());
     let Some(knot) = knot else { return Vec::new() };
     let inside: HashSet<NodeIndex> = knot.iter().copied().collect();
-    // Any node of a knot lies on a ring; the first given one makes the message stable.
+    // Every node of the component is on a cycle; starting at the first given one makes the message
+    // stable.
     let Some(&start) = inside.iter().min() else { return Vec::new() };
     let mut came_from: HashMap<NodeIndex, NodeIndex> = HashMap::new();
     let mut wave = VecDeque::from([start]);
@@ -215,7 +217,7 @@ fn walk_back(
         ring.push(node);
     }
     ring.reverse();
-    // The arrows run parent -> child; a user reads "A waits for B", which is the other way round.
+    // Edges run parent -> child; a user reads "A waits for B", the opposite direction.
     ring.rotate_left(1);
     ring.reverse();
     ring.into_iter().map(|n| graph[n].clone()).collect()
@@ -288,7 +290,7 @@ mod tests {
     }
 
     proptest! {
-        /// Accepted exactly when acyclic; a refused graph names edges that are really there.
+        /// Accepted exactly when acyclic; a refused graph names existing edges.
         #[test]
         fn refuses_exactly_the_cyclic(pairs in prop::collection::hash_set((0usize..8, 0usize..8), 0..20)) {
             let jobs: Vec<JobCode> = (0..8).map(|i| code(&format!("J{i}"))).collect();
@@ -297,7 +299,7 @@ mod tests {
                 group: GroupCode::parse("g").expect("group"),
                 job_code: jobs[*c].clone(), depends_on: jobs[*p].clone(), dependency_order: 0, when: EdgeCondition::Success
             }).collect();
-            // Warshall's closure is the independent judge.
+            // Warshall's closure is the independent reference.
             let mut reach = [[false; 8]; 8];
             for (c, p) in &pairs { reach[*c][*p] = true; }
             for k in 0..8 { for i in 0..8 { for j in 0..8 {

@@ -1,4 +1,4 @@
-//! Executors of XXL-JOB that this installation is the admin of, and what a job asks of one.
+//! Executors of XXL-JOB for which this installation is the admin, and the call that a job makes.
 
 pub mod address;
 pub mod app_name;
@@ -15,7 +15,7 @@ use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Key of an `executor_run` row, and the `logId` that executors know it by. Never above 2^53, beyond
+/// Primary key of an `executor_run` row, sent to executors as `logId`. Never above 2^53, beyond
 /// which a JavaScript executor would answer another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogId(pub i64);
@@ -26,14 +26,14 @@ impl fmt::Display for LogId {
     }
 }
 
-/// Executors of one name.
+/// A group of executors with one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorGroup {
-    /// Its name; what executors register under.
+    /// App name, under which executors register.
     pub app_name: AppName,
-    /// Its name for people.
+    /// Display name.
     pub title: String,
-    /// Where they are.
+    /// How their addresses are known.
     pub addressing: Addressing,
     /// Whether scripts may be sent to them.
     pub glue: GluePolicy,
@@ -41,47 +41,47 @@ pub struct ExecutorGroup {
     pub access: GroupAccess,
 }
 
-/// Where the executors of a group are.
+/// How the addresses of an executor group are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addressing {
-    /// Where they said that they are.
+    /// By registration of the executors.
     Registered,
-    /// Where an operator said.
+    /// By an operator's fixed list.
     Fixed(Vec<String>),
 }
 
-/// Whether scripts may be sent to the executors of a group, which run whatever they are sent.
+/// Whether scripts may be sent to the executors of a group, which run whatever they receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GluePolicy {
-    /// They may.
+    /// Permitted.
     Allowed,
-    /// They may not.
+    /// Forbidden.
     Refused,
 }
 
-/// Where an executor said that it is.
+/// Registration of an executor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// Its group.
+    /// Its executor group.
     pub app_name: AppName,
     /// Its URL, without a slash at the end.
     pub address: String,
-    /// Whether it speaks as 3.5 does: it says its name in a header, and takes `/trigger` for `/run`.
+    /// Protocol version: 3.5 sends its name in a header, and accepts `/trigger` for `/run`.
     pub dialect: Spoken,
-    /// When it said so first, in a row without a gap.
+    /// Start of its current uninterrupted registration.
     pub since: Millis,
-    /// When it said so last.
+    /// Its last registration.
     pub seen: Millis,
 }
 
 impl Registration {
-    /// Whether it counts as there.
+    /// Whether it counts as available.
     pub fn is_there(&self, now: Millis) -> bool {
         now.since(self.seen) <= GONE_MS
     }
 }
 
-/// What an executor speaks.
+/// Protocol of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoken {
     /// 2.2 to 3.4.
@@ -90,27 +90,27 @@ pub enum Spoken {
     Trigger,
 }
 
-/// After so long without a word an executor counts as gone.
+/// Milliseconds without a registration after which an executor counts as gone.
 pub const GONE_MS: i64 = 90_000;
 
-/// What a job asks of an executor.
+/// The call of an executor job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorCall {
     /// The executor group.
     pub app: AppName,
-    /// What is to be called; none when a script is sent.
+    /// The handler to call; none when a script is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
-    /// What the script that is sent is written in.
+    /// Language of the script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<GlueLanguage>,
-    /// How parameters travel.
+    /// How parameters are sent.
     #[serde(default)]
     pub send: ExecutorSend,
-    /// Which of them.
+    /// Which executor of the group is called.
     #[serde(default)]
     pub route: RouteStrategy,
-    /// What is done while an earlier run of the job is not over.
+    /// Policy while an earlier run of the job has not ended.
     #[serde(default)]
     pub block: BlockStrategy,
 }
@@ -134,21 +134,21 @@ impl fmt::Display for ExecutorCall {
     }
 }
 
-/// How the parameters of a job travel to its executor.
+/// How the parameters of a job are sent to its executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutorSend {
     /// As a JSON object of the batch's number and date, the idempotency key, and the parameters.
     #[default]
     Json,
-    /// The text of the job's one parameter, as it is.
+    /// The text of the job's only parameter, verbatim.
     Text,
     /// Nothing.
     None,
 }
 
 impl ExecutorSend {
-    /// Every way.
+    /// Every form.
     pub const ALL: [Self; 3] = [Self::Json, Self::Text, Self::None];
 
     /// The word in definitions.
@@ -161,11 +161,11 @@ impl ExecutorSend {
     }
 }
 
-/// What a script that is sent to an executor is written in.
+/// Language of a script sent to an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GlueLanguage {
-    /// Java's; compiled inside the executor.
+    /// Groovy; compiled inside the executor.
     Groovy,
     /// `bash`
     Shell,

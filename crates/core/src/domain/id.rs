@@ -1,10 +1,10 @@
-//! Names and numbers of things, each a type of its own, checked once where it enters.
+//! Names and keys, each a type of its own, validated once at the boundary.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a word cannot be the name it was meant to be; `Display` is the sentence for the user.
+/// Why a word is not a valid name of a kind; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} '{got}' is not usable: {rule}")]
 pub struct BadName {
@@ -14,7 +14,7 @@ pub struct BadName {
 }
 
 impl BadName {
-    /// What `got` breaks.
+    /// The rule that `got` violates.
     pub fn new(kind: &'static str, got: &str, rule: &'static str) -> Self {
         Self { kind, got: got.chars().take(60).collect(), rule }
     }
@@ -23,13 +23,14 @@ impl BadName {
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $kind:literal, $max:literal, $ok:expr, $rule:literal) => {
         $(#[$doc])*
-        // Shared when cloned, and a thin pointer: each of a million dependencies names two jobs and a group.
+        // Clones share the text, and the pointer is thin: each of a million dependencies names two
+        // jobs and a group.
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
         #[serde(try_from = "String")]
         pub struct $type(Arc<Box<str>>);
 
         impl $type {
-            /// Checks `word` against the rule of this kind of name.
+            /// Validates `word` for this kind of name.
             pub fn parse(word: &str) -> Result<Self, BadName> {
                 let fits = !word.is_empty() && word.chars().count() <= $max && word.chars().all($ok);
                 let first = word.chars().next().is_some_and(char::is_alphanumeric)
@@ -98,8 +99,8 @@ name!(
     "use 1 to 50 ASCII letters, digits, '_' or '-', the first a letter, digit or '_'"
 );
 name!(
-    /// The batch number, `202407` or `2024Q3`: one run of a group. Reaches SQL only as a bound
-    /// value and scripts only as environment, yet is kept to these characters all the same.
+    /// The batch number, `202407` or `2024Q3`: one run of a group. It reaches SQL only as a bound
+    /// value and scripts only in the environment, yet is restricted to these characters anyway.
     BatchNo, "batch number", 50,
     |c| c.is_ascii_alphanumeric() || "._-".contains(c),
     "use 1 to 50 ASCII letters, digits, '.', '_' or '-', the first a letter, digit or '_'"
@@ -111,32 +112,32 @@ name!(
     "use 1 to 50 letters, digits, '_', '-' or '.', the first a letter, digit or '_'"
 );
 name!(
-    /// The name of a job type, `PROC`. A checked name and not an enum, so that a new type is one
-    /// file in `handler` and nothing here.
+    /// The name of a job type, `PROC`. A validated name and not an enum, so that a new type is one
+    /// file in `handler` and no change here.
     JobType, "job type", 20,
     |c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_',
     "use 1 to 20 upper-case ASCII letters, digits or '_'"
 );
 
 impl GroupCode {
-    /// Stands for the group of a dependency in a text that does not repeat it, until its reader puts the group of the
-    /// whole text there.
+    /// Placeholder for the group of a dependency in a text that does not repeat it; the reader
+    /// replaces it by the group of the whole text.
     pub fn not_read() -> Self {
         Self(Arc::new(Box::from("")))
     }
 }
 
-/// Key of a `job_queue` row.
+/// Primary key of a `job_queue` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct QueueId(pub i64);
 
-/// Key of a `job_batch` row.
+/// Primary key of a `job_batch` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BatchId(pub i64);
 
-/// Key of a `backfill` row.
+/// Primary key of a `backfill` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BackfillId(pub i64);
@@ -147,7 +148,7 @@ impl fmt::Display for BackfillId {
     }
 }
 
-/// One life of one process: a new one at every start, so that a restarted node is never taken
+/// Identity of one process lifetime: new at every start, so that a restarted node is never taken
 /// for the dead one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -1,4 +1,5 @@
-//! Who hears of what about jobs and batches, in which words: the rows of `email_notifications`.
+//! Decides who is notified of which events of jobs and batches, and in which words: the rows of
+//! `email_notifications`.
 
 pub mod notice_batch;
 pub mod notice_change;
@@ -16,55 +17,55 @@ use crate::domain::notification::{BilingualText, Notification, NotificationTopic
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 
-/// One letter to one recipient, as it is put in the outbox.
+/// One notification to one recipient, as stored in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Whom it is for.
+    /// Recipient.
     pub to: Addressee,
-    /// When it goes out.
+    /// When it is sent.
     pub when: NotifyWhen,
-    /// What it says.
+    /// Content.
     pub letter: Notification,
-    /// What it tells of, when it may be told only once however often it is found: nobody gets two with
-    /// the same key.
+    /// Key of the event, if it must be reported only once however often it is detected: no
+    /// recipient gets two notifications with the same key.
     pub event_key: Option<String>,
 }
 
-/// An address, or `channel:NAME`.
+/// A mail address, or `channel:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addressee {
-    /// Where.
+    /// The address.
     pub address: String,
-    /// In which language; the installation's where nobody says.
+    /// Language; none: the installation's.
     pub lang: Option<Lang>,
 }
 
-/// What a notice about a job tells.
+/// The end of a job, as input of a notification.
 #[derive(Clone, Debug)]
 pub struct JobEnd<'a> {
-    /// The state it came to: its final one, or waiting for another try.
+    /// The new state: final, or waiting for a retry.
     pub status: QueueStatus,
-    /// Which start it was, counted from 1 over all runs.
+    /// Attempt number, counted from 1 over all runs.
     pub attempt: u32,
-    /// Start of the last try.
+    /// Start of the last attempt.
     pub started: Option<Millis>,
-    /// End of the last try.
+    /// End of the last attempt.
     pub ended: Millis,
-    /// What it said.
+    /// Its message.
     pub message: Option<&'a str>,
-    /// Jobs below it that can no longer run.
+    /// Descendants that can no longer run.
     pub blocked: &'a [String],
 }
 
 impl Addressee {
-    /// One who is spoken to in the installation's language.
+    /// A recipient with the installation's language.
     pub fn plain(address: impl Into<String>) -> Self {
         Self { address: address.into(), lang: None }
     }
 }
 
-/// Those who hear of a job, or of the batch as a whole: the job's own and the group's, each once. Who
-/// gives none is heard for by the owner.
+/// Recipients for a job, or for the batch as a whole: the job's and the group's, each once. For a
+/// job or group without addresses, its owner.
 pub(in crate::domain) fn addressees(
     group: &Group,
     job: Option<&JobDef>,
@@ -75,7 +76,8 @@ pub(in crate::domain) fn addressees(
     each_once(jobs.into_iter().chain(groups))
 }
 
-/// Those named, each in the language of the owner that has this address too; without any, the owner.
+/// The named addresses, each in the language of the owner with the same address; without any, the
+/// owner.
 pub(in crate::domain) fn or_owner(
     named: &[String],
     owner: &Option<String>,
@@ -103,7 +105,7 @@ pub(in crate::domain) fn each_once(all: impl Iterator<Item = Addressee>) -> Vec<
     once
 }
 
-/// The same letter to each of them.
+/// The same notification to each recipient.
 pub(in crate::domain) fn to_each(
     all: Vec<Addressee>,
     when: NotifyWhen,
@@ -116,7 +118,7 @@ pub(in crate::domain) fn to_each(
     all.into_iter().map(notice).collect()
 }
 
-/// Which batch, and what of it, letters are about.
+/// The batch that notifications are about.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
     /// The batch.
@@ -156,7 +158,7 @@ impl About<'_> {
         }
     }
 
-    /// When owners hear of an event of a job, or of the batch.
+    /// When an event of a job, or of the batch, is notified.
     pub fn notify_when(&self, event: NotificationEvent, job: Option<&JobDef>) -> NotifyWhen {
         match job {
             Some(job) => job.told_when(event, self.group),
@@ -164,7 +166,7 @@ impl About<'_> {
         }
     }
 
-    /// A letter about a job to all who hear of it.
+    /// A notification about a job to all its recipients.
     pub(in crate::domain) fn of_job(
         &self,
         job: &JobDef,
@@ -177,7 +179,7 @@ impl About<'_> {
         to_each(addressees(self.group, Some(job), self.owners), when, &letter)
     }
 
-    /// A letter about the batch to all who hear of it.
+    /// A notification about the batch to all its recipients.
     pub(in crate::domain) fn of_batch(&self, letter: Notification) -> Vec<Notice> {
         let when = self.notify_when(letter.event, None);
         let letter = self.where_to_look(Notification { topic: self.topic(None), ..letter }, None);
@@ -189,7 +191,7 @@ impl About<'_> {
         format!("{} ({})", self.batch.values.batch_no, self.group.code)
     }
 
-    /// About a job that ended for good in a way its owners must know, or that is tried again.
+    /// About a job that ended in a way its owners must know, or that is retried.
     pub fn ended(&self, job: &JobDef, end: &JobEnd<'_>) -> Vec<Notice> {
         let is_unconfirmed = end.message.is_some_and(|said| said.contains(KILL_UNCONFIRMED));
         let Some((event, en, zh)) = words(end.status, is_unconfirmed) else { return Vec::new() };
@@ -214,7 +216,7 @@ impl About<'_> {
         self.of_job(job, end.attempt, letter)
     }
 
-    /// About a try that runs longer than its job's `warn_after_sec`.
+    /// About an attempt that runs longer than its job's `warn_after_sec`.
     pub fn running_long(&self, job: &JobDef, attempt: u32, took_ms: i64) -> Vec<Notice> {
         let (code, no, took) = (&job.code, &self.batch.values.batch_no, span_words(took_ms));
         let (group, limit) = (&self.group.code, job.timeout_sec);
@@ -284,8 +286,8 @@ impl About<'_> {
         self.of_job(job, attempt, letter)
     }
 
-    /// About a job that was seen to end its transaction by itself although its class forbids it. They
-    /// come beside those about its end: this must be mended however it ended.
+    /// About a job that ended its transaction itself although its class forbids it. Sent in
+    /// addition to the notifications about its end: this must be repaired however the job ended.
     pub fn caught(&self, job: &JobDef, attempt: u32, said: &str) -> Vec<Notice> {
         let (code, name, tx) = (&job.code, &job.name, job.tx.as_str());
         let subject = BilingualText::new(
@@ -332,7 +334,7 @@ impl About<'_> {
         )
     }
 
-    /// About a batch that is stopped because its time is up; `reason` says so.
+    /// About a batch that is stopped at its deadline; `reason` says so.
     pub fn batch_timeout(&self, reason: &str) -> Vec<Notice> {
         let (no, group, name) = (&self.batch.values.batch_no, &self.group.code, &self.group.name);
         let limit = self.group.batch_timeout_sec.unwrap_or_default();
@@ -365,7 +367,7 @@ fn words(
         QueueStatus::Unknown => {
             Some((NotificationEvent::Unknown, "has an unknown outcome", "结果未知"))
         }
-        // Only a job that was parked is told of; what an operator holds back, he knows.
+        // Only a parked job is reported; an operator knows what he holds.
         QueueStatus::Held => Some((NotificationEvent::Parked, "is parked", "已停放，等待人工处理")),
         QueueStatus::RetryWait => {
             Some((NotificationEvent::Retried, "failed and is tried again", "执行失败，将重试"))

@@ -1,5 +1,5 @@
-//! A letter: what somebody is told, in both languages, before anybody has decided what it looks like. Mails,
-//! chat messages and the terminal are drawn from it; the plain text is drawn here.
+//! The content of a notification in both languages, independent of its form. Mails, chat messages
+//! and terminal output are rendered from it elsewhere; the plain text is rendered here.
 
 pub mod event;
 pub mod outbox_schedule;
@@ -12,12 +12,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-/// Most characters of a subject: `email_notifications.subject` holds 255, and mail programs show fewer.
+/// Maximum length of a subject in characters: `email_notifications.subject` holds 255, and mail
+/// programs show fewer.
 pub const SUBJECT_MAX: usize = 200;
-/// What every subject begins with, for filters.
+/// Prefix of every subject, for mail filters.
 pub const SUBJECT_PREFIX: &str = "[Procession]";
 
-/// A text in both languages.
+/// A text in English and Chinese.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "BilingualText")]
 pub struct BilingualText {
@@ -31,23 +32,23 @@ pub struct BilingualText {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NotificationFact")]
 pub struct LabelledFact {
-    /// What it is.
+    /// Label.
     pub label: BilingualText,
-    /// As it stands; not translated.
+    /// Value, not translated.
     pub value: String,
 }
 
-/// What a reader may type to look or to act.
+/// A command that the reader may type to investigate or to act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NotificationStep")]
 pub struct NextStep {
-    /// What for.
+    /// Purpose of the command.
     pub label: BilingualText,
     /// The command.
     pub command: String,
 }
 
-/// What it is about; for links, for filters and for machines that read it.
+/// The subject of a notification; for links, filters and programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NotificationTopic")]
 pub struct NotificationTopic {
@@ -60,7 +61,7 @@ pub struct NotificationTopic {
     /// The job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Which start of the job, counted from 1.
+    /// Attempt number of the job, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// The schedule.
@@ -71,56 +72,56 @@ pub struct NotificationTopic {
     pub node: Option<String>,
 }
 
-/// What somebody is told. Every text may hold characters from outside (names, error messages); whoever
-/// draws it escapes them.
+/// A notification. Every text may contain characters from outside (names, error messages); each
+/// renderer escapes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NotificationContent")]
 pub struct Notification {
-    /// What happened.
+    /// The event.
     pub event: NotificationEvent,
-    /// How bad it is, where that is not the event's own: of a digest, what the worst in it is.
+    /// Severity, where it differs from the event's: for a digest, the highest severity in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<Severity>,
     /// One line, without the prefix.
     pub subject: BilingualText,
     /// What happened, in one sentence.
     pub headline: BilingualText,
-    /// More sentences.
+    /// Further sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<BilingualText>,
-    /// When, how long, whose.
+    /// Times, durations, owners.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<LabelledFact>,
-    /// What the job or its database said.
+    /// Error message of the job or its database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Jobs that can no longer run because of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<String>,
-    /// Lines of a list: planned times that were missed, letters of a digest.
+    /// List items: missed planned times, notifications of a digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<BilingualText>,
     /// The last lines of the job's log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
-    /// What to type.
+    /// Commands for the reader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<NextStep>,
-    /// Where it is shown in a browser.
+    /// Link to the web interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// What it is about.
+    /// The subject of the notification.
     #[serde(default)]
     pub topic: NotificationTopic,
 }
 
 impl BilingualText {
-    /// Both texts.
+    /// A text in both languages.
     pub fn new(en: impl Into<String>, zh: impl Into<String>) -> Self {
         Self { en: en.into(), zh: zh.into() }
     }
 
-    /// The same text in both.
+    /// The same text for both languages.
     pub fn untranslated(text: impl Into<String>) -> Self {
         let en = text.into();
         Self { zh: en.clone(), en }
@@ -133,7 +134,7 @@ impl BilingualText {
 }
 
 impl Notification {
-    /// A letter that says only what happened.
+    /// A notification with an event, a subject and a headline only.
     pub fn new(event: NotificationEvent, subject: BilingualText, headline: BilingualText) -> Self {
         Self {
             event,
@@ -152,38 +153,38 @@ impl Notification {
         }
     }
 
-    /// How bad it is.
+    /// Severity.
     pub fn severity(&self) -> Severity {
         self.worst.unwrap_or_else(|| self.event.severity())
     }
 
-    /// The same with one more labelled value.
+    /// Adds a labelled value.
     #[must_use]
     pub fn with_fact(mut self, en: &str, zh: &str, value: impl Into<String>) -> Self {
         self.facts.push(LabelledFact { label: BilingualText::new(en, zh), value: value.into() });
         self
     }
 
-    /// The same with one more command.
+    /// Adds a command.
     #[must_use]
     pub fn with_step(mut self, en: &str, zh: &str, command: impl Into<String>) -> Self {
         self.steps.push(NextStep { label: BilingualText::new(en, zh), command: command.into() });
         self
     }
 
-    /// The same with one more sentence.
+    /// Adds a sentence.
     #[must_use]
     pub fn with_note(mut self, note: BilingualText) -> Self {
         self.notes.push(note);
         self
     }
 
-    /// The subject as a header: the prefix, one line, no character that ends one.
+    /// The subject as a header: with the prefix, on one line, without line-ending characters.
     pub fn subject_line(&self, lang: Lang) -> String {
         one_line(&format!("{SUBJECT_PREFIX} {}", self.subject.text_in(lang)))
     }
 
-    /// The whole letter as plain text.
+    /// The whole notification as plain text.
     pub fn plain(&self, lang: Lang) -> String {
         let mut text = String::new();
         let colon = lang.select(": ", "：");
@@ -233,7 +234,7 @@ impl Notification {
     }
 }
 
-/// Nothing from a job may begin a second header line.
+/// Text from a job must not be able to start a second header line.
 pub fn one_line(text: &str) -> String {
     truncate_text(&text.replace(|c: char| c.is_control(), " "), SUBJECT_MAX)
 }

@@ -1,4 +1,4 @@
-//! Which permissions a definition or a change needs, and when a second person must agree.
+//! Which permissions a definition or a change requires, and when a second person must agree.
 
 pub mod access_rules;
 pub mod four_eyes;

@@ -1,7 +1,7 @@
-//! Which old batches go: by age, by count, and by what still needs them.
+//! Decides which old batches are removed: by age, by count, and by what still needs them.
 //!
-//! A batch goes when nothing speaks for it. What speaks for it is asked in one order, from what nobody can
-//! change to what a setting says, so that the reason a user reads is the strongest one.
+//! A batch is removed when no reason to keep it exists. Reasons are checked in one order, from
+//! facts that nobody can change to settings, so that the displayed reason is the strongest one.
 
 mod named;
 mod window;
@@ -14,56 +14,57 @@ use crate::domain::batch::BatchStatus;
 use crate::domain::time::Millis;
 use std::collections::BTreeSet;
 
-/// A day, in milliseconds.
+/// Milliseconds per day.
 pub const DAY_MS: i64 = 24 * 3_600_000;
 
-/// What becomes of batches that did not end well.
+/// Retention of batches that did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedBadly {
     /// All of them are kept.
     Stay,
-    /// They go as the others do.
+    /// They are removed like the others.
     Go,
 }
 
 /// How long the batches of a group are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRetentionRule {
-    /// A batch that ended longer ago may go; none: no batch goes.
+    /// Age in milliseconds after its end at which a batch may be removed; none: never.
     pub batches_ms: Option<i64>,
-    /// So many of the newest batches that ended well are kept, however old they are.
+    /// Number of newest succeeded batches that are kept regardless of age.
     pub keep: u32,
-    /// What becomes of those that did not.
+    /// Retention of batches that did not succeed.
     pub badly: EndedBadly,
-    /// Lines that jobs printed go earlier, when this is shorter; none: with their batch.
+    /// Age in milliseconds at which log lines of jobs are removed, if shorter; none: with their
+    /// batch.
     pub lines_ms: Option<i64>,
 }
 
-/// What still needs a batch, or makes its rows not ours to take.
+/// A reason why a batch is still needed, or why its rows may not be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RetentionNeed {
-    /// A job of it ended UNKNOWN: somebody has to look.
+    /// One of its jobs ended UNKNOWN: a user has to investigate.
     Unknown,
-    /// What became of a try is open: in its row, or in `procession_ledger`.
+    /// The outcome of an attempt is open: in its row, or in `procession_ledger`.
     OpenOutcome,
-    /// A mail about it was not sent.
+    /// A notification about it has not been sent.
     UnsentMail,
-    /// It belongs to a backfill that is not over.
+    /// It belongs to a backfill that has not ended.
     Backfill,
-    /// It is a sub-batch of one that is open, or did not end well and may run again.
+    /// It is a sub-batch of a batch that is open, or failed and may be rerun.
     Parent,
-    /// A schedule that goes by its end has a firing that is not over.
+    /// A schedule triggered by its end has an unfinished firing.
     Firing,
-    /// A job of it is marked for having committed by itself (`tx_breach`).
+    /// One of its jobs is marked for having committed by itself (`tx_breach`).
     Breach,
-    /// Another batch that is kept, or is to come, asks for it by its number.
+    /// Another batch, kept or future, refers to it by its number.
     Named,
-    /// It has rows in a table that is left to partitions.
+    /// It has rows in a table whose retention is left to partitions.
     Left,
 }
 
 impl RetentionNeed {
-    /// Every one, the strongest first.
+    /// Every reason, strongest first.
     pub const ALL: [Self; 9] = [
         Self::Unknown,
         Self::OpenOutcome,
@@ -82,44 +83,45 @@ impl RetentionNeed {
 pub enum KeepReason {
     /// It has not ended.
     Open,
-    /// Nothing is to go.
+    /// Nothing is removed by the rule.
     Off,
-    /// It ended not long enough ago.
+    /// It ended too recently.
     Young,
     /// It did not end well.
     EndedBadly,
-    /// It is one of the newest of its group that ended well.
+    /// It is one of the newest succeeded batches of its group.
     Newest,
     /// Something needs it.
     Needed(RetentionNeed),
 }
 
-/// What is known of a batch.
+/// Facts about a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Old {
     /// Its state.
     pub status: BatchStatus,
     /// When it ended.
     pub ended: Option<Millis>,
-    /// Whether it is one of the newest that ended well, as many as the rule keeps.
+    /// Whether it is one of the newest succeeded batches that the rule keeps.
     pub is_newest: bool,
-    /// What needs it.
+    /// Reasons why it is needed.
     pub needs: BTreeSet<RetentionNeed>,
 }
 
 impl GroupRetentionRule {
-    /// What ended before this moment may go.
+    /// Batches that ended before this moment may be removed.
     pub fn cutoff_time(&self, now: Millis) -> Option<Millis> {
         self.batches_ms.map(|ms| now.plus_ms(-ms))
     }
 
-    /// Lines of what ended before this moment go; none when they go with their batch.
+    /// Log lines of batches that ended before this moment are removed; none when they are removed
+    /// with their batch.
     pub fn lines_cut(&self, now: Millis) -> Option<Millis> {
         let lines = self.lines_ms.filter(|ms| self.batches_ms.is_none_or(|batches| *ms < batches));
         lines.map(|ms| now.plus_ms(-ms))
     }
 
-    /// Why a batch is kept by itself, whoever needs it; none when only needs could keep it.
+    /// Why the rule keeps a batch regardless of needs; none when only needs could keep it.
     pub fn keeps(&self, old: &Old, now: Millis) -> Option<KeepReason> {
         let Some(ended) = old.ended.filter(|_| old.status.is_final()) else {
             return Some(KeepReason::Open);
@@ -134,13 +136,13 @@ impl GroupRetentionRule {
         (old.status.is_success() && old.is_newest).then_some(KeepReason::Newest)
     }
 
-    /// Why a batch is kept; none: it goes.
+    /// Why a batch is kept; none: it is removed.
     pub fn judge(&self, old: &Old, now: Millis) -> Option<KeepReason> {
         self.keeps(old, now).or_else(|| old.needs.first().map(|need| KeepReason::Needed(*need)))
     }
 
-    /// Whether the lines of a batch go before it does: it ended well and long enough ago. What printed
-    /// before a failure is kept with the failure.
+    /// Whether the log lines of a batch are removed before it: it succeeded and ended long enough
+    /// ago. The output before a failure is kept with the failure.
     pub fn drops_lines(&self, status: BatchStatus, ended: Millis, now: Millis) -> bool {
         let may = status.is_success() || (status.is_final() && self.badly == EndedBadly::Go);
         may && self.lines_cut(now).is_some_and(|cut| ended < cut)
@@ -194,7 +196,7 @@ mod tests {
     fn what_did_not_end_well_goes_only_when_told() {
         let told = GroupRetentionRule { badly: EndedBadly::Go, ..rule() };
         assert_eq!(told.judge(&old(BatchStatus::Failed, 91), NOW), None);
-        // It is none of those that ended well, so it takes no place among them.
+        // It did not succeed, so it does not count among the newest succeeded ones.
         let newest = Old { is_newest: true, ..old(BatchStatus::Killed, 91) };
         assert_eq!(told.judge(&newest, NOW), None);
         let unknown =
@@ -207,7 +209,7 @@ mod tests {
         let off = GroupRetentionRule { batches_ms: None, ..rule() };
         assert_eq!(off.judge(&old(BatchStatus::Success, 9_999), NOW), Some(KeepReason::Off));
         assert_eq!(off.judge(&old(BatchStatus::Running, 9_999), NOW), Some(KeepReason::Open));
-        // Lines have an age of their own.
+        // Log lines have an age of their own.
         assert!(off.drops_lines(BatchStatus::Success, NOW.plus_ms(-31 * DAY_MS), NOW));
     }
 
@@ -226,7 +228,7 @@ mod tests {
         let told = GroupRetentionRule { badly: EndedBadly::Go, ..rule() };
         assert!(told.drops_lines(BatchStatus::Failed, at(31), NOW));
         assert!(!told.drops_lines(BatchStatus::Killing, at(31), NOW));
-        // No earlier than the batch: then they go with it.
+        // Not earlier than the batch: then they are removed with it.
         let later = GroupRetentionRule { lines_ms: Some(90 * DAY_MS), ..rule() };
         assert_eq!(later.lines_cut(NOW), None);
     }
@@ -252,8 +254,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is kept is kept: neither another need, nor a longer age, nor that it is a newest one,
-        /// nor an earlier moment, nor "keep what failed" ever makes a kept batch go.
+        /// Monotonic: neither another need, nor a longer age, nor being among the newest, nor an
+        /// earlier moment, nor "keep what failed" ever causes the removal of a kept batch.
         #[test]
         fn what_is_kept_is_kept(
             rule in any_rule(),

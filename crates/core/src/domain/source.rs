@@ -1,4 +1,4 @@
-//! A data source: the named database on which bodies run.
+//! A data source: a named database on which bodies run.
 
 pub mod mysql_grants;
 pub mod routine_name;
@@ -18,7 +18,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The SQL dialect of a database, metadata store or data source.
+/// SQL dialect of a database, metadata store or data source.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -34,10 +34,10 @@ pub enum DialectName {
 }
 
 impl DialectName {
-    /// All dialects, in the order in which documents list them.
+    /// All dialects, in the order of the documentation.
     pub const ALL: [Self; 3] = [Self::Sqlite, Self::Mysql, Self::Postgres];
 
-    /// The word used in files, URLs and folder names.
+    /// The word used in files, URLs and directory names.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
@@ -46,8 +46,8 @@ impl DialectName {
         }
     }
 
-    /// The dialect that a URL's scheme asks for; `None` for any scheme but `sqlite`, `mysql`,
-    /// `mariadb`, `postgres` and `postgresql`.
+    /// The dialect of a URL's scheme; `None` for any scheme but `sqlite`, `mysql`, `mariadb`,
+    /// `postgres` and `postgresql`.
     pub fn of_url(url: &str) -> Option<Self> {
         match url.split_once(':')?.0 {
             "sqlite" => Some(Self::Sqlite),
@@ -64,8 +64,8 @@ impl std::fmt::Display for DialectName {
     }
 }
 
-/// The password of a source as it was read from a secret store just now. It is in no table and in no text, and two
-/// sources are the same whether it was read or not.
+/// The password of a source as just read from a secret store. It is in no table and no text, and
+/// does not take part in comparisons of sources.
 #[derive(Clone, Debug, Default)]
 pub struct ReadPassword(pub Option<SecretString>);
 
@@ -77,11 +77,11 @@ impl PartialEq for ReadPassword {
 
 impl Eq for ReadPassword {}
 
-/// A data source as the definition gives it. `url` never holds a password: that comes from the
-/// environment when a connection is opened, so that no table, export or log can show it.
+/// A data source as defined. `url` never contains a password: that is read when a connection is
+/// opened, so that no table, export or log can show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSource {
-    /// Its name; `PROCESSION_SOURCE_<NAME>` (upper case, `-` as `_`) may replace the URL.
+    /// Name; `PROCESSION_SOURCE_<NAME>` (upper case, `-` as `_`) may replace the URL.
     pub name: SourceName,
     /// `sqlite:file.db`, `mysql://user@host:3306/db` or `postgres://user@host:5432/db`.
     pub url: String,
@@ -94,16 +94,16 @@ pub struct DataSource {
     /// Name of the secret that is the password, if one is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret: Option<String>,
-    /// That secret, once this process has read it.
+    /// The value of that secret, once this process has read it.
     #[serde(skip)]
     pub read_password: ReadPassword,
-    /// How many bodies may run on it at once; `None` leaves it to the limit in total.
+    /// Maximum number of concurrent bodies; `None`: only the global limit applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
-    /// Named SQL bodies that stand in for procedures where the database has none (SQLite).
+    /// Named SQL bodies that replace procedures where the database has none (SQLite).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub procedures: BTreeMap<String, String>,
-    /// Which groups may use it.
+    /// Groups that may use it.
     #[serde(flatten)]
     pub access: GroupAccess,
 }

@@ -1,8 +1,8 @@
-//! Makes storable what a body printed or raised, before it reaches a column.
+//! Makes the output and errors of a body storable before they reach a column.
 //!
-//! A completion must never fail because of its message: PostgreSQL refuses NUL, MariaDB refuses
+//! Recording an end must never fail because of its message: PostgreSQL refuses NUL, MariaDB refuses
 //! invalid UTF-8 (error 1300) and text over the column's size (error 1406), and each of these once
-//! left a job RUNNING for ever in the systems we learnt from.
+//! left a job RUNNING forever in the systems we learnt from.
 
 /// Longest `error_message` kept, in bytes; MySQL's TEXT holds 65,535.
 pub mod did_you_mean;
@@ -12,8 +12,8 @@ pub const MESSAGE_MAX: usize = 16_000;
 /// Longest single log line kept, in bytes.
 pub const LINE_MAX: usize = 8_000;
 
-/// Bytes of any origin as text: invalid UTF-8 and NUL become U+FFFD, other control characters
-/// (but not tab and newline) become spaces, and no more than `max` bytes remain.
+/// Converts bytes of any origin to text: invalid UTF-8 and NUL become U+FFFD, other control
+/// characters (but not tab and newline) become spaces, and at most `max` bytes remain.
 pub fn storable(bytes: &[u8], max: usize) -> String {
     let text: String = String::from_utf8_lossy(bytes)
         .chars()
@@ -27,7 +27,8 @@ pub fn storable(bytes: &[u8], max: usize) -> String {
     truncate_text(&text, max)
 }
 
-/// At most `max` bytes of `text`, cut between characters, the end saying how much is missing.
+/// At most `max` bytes of `text`, cut between characters, with the number of missing bytes at the
+/// end.
 pub fn truncate_text(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

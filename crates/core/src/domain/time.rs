@@ -1,4 +1,4 @@
-//! A moment and a length of time, in whole milliseconds; nothing here asks what time it is.
+//! Moments and durations in whole milliseconds; nothing here reads a clock.
 
 pub mod local_time;
 
@@ -31,8 +31,7 @@ impl Millis {
 }
 
 impl Millis {
-    /// Reads a moment as people write it: `2026-07-01T08:00:00+08:00`, or without an offset, or a day
-    /// alone, in UTC.
+    /// Parses a moment: `2026-07-01T08:00:00+08:00`, or without an offset, or a date alone, in UTC.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Ok(at) = DateTime::parse_from_rfc3339(text) {
@@ -59,7 +58,7 @@ impl std::fmt::Display for Millis {
     }
 }
 
-/// A length of time for people: `850 ms`, `12.3 s`, `4 min 05 s`, `2 h 10 min`.
+/// A duration for display: `850 ms`, `12.3 s`, `4 min 05 s`, `2 h 10 min`.
 pub fn span_words(ms: i64) -> String {
     let ms = ms.max(0);
     let (s, min, h) = (ms / 1_000, ms / 60_000, ms / 3_600_000);
@@ -71,9 +70,9 @@ pub fn span_words(ms: i64) -> String {
     }
 }
 
-/// The first moment on or after `day` `time` in `zone`. A wall-clock time that a daylight-saving
-/// gap swallows becomes the first moment after the gap; one that occurs twice is taken the first
-/// time, so that a nightly job neither vanishes nor runs twice.
+/// The first moment on or after `day` `time` in `zone`. A local time within a daylight-saving gap
+/// becomes the first moment after the gap; an ambiguous one is taken the first time, so that a
+/// nightly job is neither skipped nor run twice.
 pub fn at_wall_clock(day: NaiveDate, time: NaiveTime, zone: Tz) -> Millis {
     let mut wall = day.and_time(time);
     // The longest gap in the tz database is one day (Samoa, 2011-12-30).
@@ -86,7 +85,7 @@ pub fn at_wall_clock(day: NaiveDate, time: NaiveTime, zone: Tz) -> Millis {
     Millis::from(Utc.from_utc_datetime(&day.and_time(time)))
 }
 
-/// The calendar day that `at` falls on in `zone`.
+/// The date of `at` in `zone`.
 pub fn day_in(at: Millis, zone: Tz) -> NaiveDate {
     at.to_utc().with_timezone(&zone).date_naive()
 }

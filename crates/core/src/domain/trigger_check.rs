@@ -1,5 +1,5 @@
-//! What is wrong with a schedule beyond its own keys: against the definition, the calendars and the
-//! present time. Found before it is saved, because a schedule is looked at again only when it fails.
+//! Checks a schedule against the definition, the calendars and the current time, before it is
+//! saved: later a schedule is examined only when it fails.
 
 mod hurry;
 mod numbers;
@@ -20,24 +20,24 @@ use crate::domain::text::did_you_mean::nearest;
 use crate::domain::time::{Millis, day_in};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Firings that are looked at: enough for a year of weeks and three years of months.
+/// Number of firings examined: enough for a year of weeks and three years of months.
 const LOOKED_AT: usize = 40;
 
-/// Whether a schedule may be saved all the same.
+/// Whether a schedule with a finding may be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggerGrade {
     /// It may not.
     Refused,
-    /// It may; probably it is not meant.
+    /// It may, but is probably not intended.
     Warned,
 }
 
-/// Something found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerFinding {
-    /// At which key, what, and what to do.
+    /// The key, the problem and a hint.
     pub fault: WordFault,
-    /// How bad it is.
+    /// Severity.
     pub grade: TriggerGrade,
 }
 
@@ -51,20 +51,20 @@ impl TriggerFinding {
     }
 }
 
-/// What a schedule is held against.
+/// What a schedule is checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerCheckContext<'a> {
-    /// What is defined.
+    /// The definition.
     pub defs: &'a Definition,
-    /// The calendars; without them weekends stand in, and no calendar counts as unknown.
+    /// The calendars; without them weekends are used, and no calendar counts as unknown.
     pub calendars: Option<&'a Calendars>,
-    /// The present time.
+    /// The current time.
     pub now: Millis,
-    /// How long the batches of groups are expected to take, milliseconds, as far as that is known.
+    /// Expected duration of the batches of groups in milliseconds, as far as known.
     pub expected: &'a BTreeMap<GroupCode, i64>,
 }
 
-/// Everything found about one schedule.
+/// All findings about one schedule.
 pub fn check(def: &TriggerDef, around: &TriggerCheckContext<'_>) -> Vec<TriggerFinding> {
     let stand_in;
     let calendars = match around.calendars {
@@ -108,7 +108,7 @@ pub fn check(def: &TriggerDef, around: &TriggerCheckContext<'_>) -> Vec<TriggerF
         found.extend(numbers::clock_back(def, order, calendars, around.now));
     }
     match plans(def, order, &ahead, around) {
-        // A delay is counted from the end of the batch before, so that two never overlap.
+        // A delay is counted from the end of the previous batch, so two never overlap.
         Ok(_) if matches!(def.timing.schedule, FiringRule::FixedDelay { .. }) => {}
         Ok(plans) => found.extend(hurry::check(def, &ahead, &plans, around.expected)),
         Err(finding) => found.extend(finding),
@@ -116,7 +116,8 @@ pub fn check(def: &TriggerDef, around: &TriggerCheckContext<'_>) -> Vec<TriggerF
     found
 }
 
-/// A cron expression that another reader takes for other times is not saved: whoever wrote it may mean either.
+/// A cron expression that another parser reads as other times is not saved: its author may mean
+/// either.
 fn second_opinion(def: &TriggerDef, now: Millis) -> Option<TriggerFinding> {
     let FiringRule::Cron(cron) = &def.timing.schedule else { return None };
     let differs = cron.compare_with_crate(now, def.timing.zone).err()?;
@@ -124,7 +125,7 @@ fn second_opinion(def: &TriggerDef, now: Millis) -> Option<TriggerFinding> {
     Some(TriggerFinding::refused("cron", differs.to_string(), cure))
 }
 
-/// Nothing fires after batches of a group that is not there; it may come with another file.
+/// A schedule after batches of an unknown group never fires; the group may come with another file.
 fn unknown_parent(def: &TriggerDef, defs: &Definition) -> Option<TriggerFinding> {
     let FiringRule::After { group, .. } = &def.timing.schedule else { return None };
     if defs.groups.iter().any(|g| g.code == *group) {
@@ -136,13 +137,13 @@ fn unknown_parent(def: &TriggerDef, defs: &Definition) -> Option<TriggerFinding>
     Some(TriggerFinding::warned("after", what, format!("{hint}apply the file that defines it")))
 }
 
-/// A calendar of weekends for the one that is named, while calendars are not known.
+/// A calendar of weekends in place of the named one, while calendars are not known.
 fn weekends(code: Option<&CalendarCode>) -> Calendars {
     let bare = code.map(|code| Calendar::with_defaults(code.clone()));
     Calendars::new(bare.into_iter().collect()).unwrap_or_default()
 }
 
-/// What the order of its first firing would open.
+/// The batches that its first firing would open.
 fn plans(
     def: &TriggerDef,
     order: &ScheduledOrder,
@@ -164,7 +165,7 @@ fn plans(
             OrderError::Unknown { .. } | OrderError::Open(_) | OrderError::Given(_) => {
                 Some(TriggerFinding::refused("params", error.to_string(), ""))
             }
-            // Said already, where numbers are looked at.
+            // Reported already by the check of numbers.
             OrderError::Expr(_) | OrderError::Format(_) | OrderError::Number(..) => None,
         })?;
     plan_opening(around.defs, &order, planned).map_err(|error| match error {
@@ -192,7 +193,7 @@ fn refusal(def: &TriggerDef, error: &BatchError) -> TriggerFinding {
         | BatchError::FanOut(_) => target,
     };
     let by_hand = matches!(def.timing.schedule, FiringRule::Event { .. } | FiringRule::Manual);
-    // What an event or a person hands over is not known yet.
+    // The parameters of an event or a manual firing are not known yet.
     if by_hand && key == "params" {
         return TriggerFinding::warned(key, error.to_string(), "");
     }

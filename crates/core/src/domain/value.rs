@@ -1,4 +1,4 @@
-//! Values that bodies hand on, their types, and the forms of bytes.
+//! Output values of bodies, their types, and text forms of bytes.
 
 pub mod expr;
 pub mod value_order;
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fmt::Write as _;
 
-/// The type of a value that a body handed on; its text is in the form of docs/values.md.
+/// Type of an output value; its text has the form of docs/values.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueType {
-    /// Text, and everything else that is carried as the text which its server writes.
+    /// Text, and every type transferred in the server's own text form.
     Text,
     /// A whole number.
     Int,
@@ -22,11 +22,11 @@ pub enum ValueType {
     Decimal,
     /// `true` or `false`.
     Bool,
-    /// A day.
+    /// A date.
     Date,
     /// A time of day, and MySQL's TIME, which may be negative or longer than a day.
     Time,
-    /// A day and a time, without a zone.
+    /// A date and time, without a zone.
     Timestamp,
     /// A moment, in UTC.
     TimestampTz,
@@ -59,7 +59,7 @@ impl fmt::Display for ValueType {
     }
 }
 
-/// The bytes of `0x00ff` or `base64:AP8=`.
+/// Parses `0x00ff` or `base64:AP8=`.
 pub fn parse_bytes(text: &str) -> Option<Vec<u8>> {
     if let Some(digits) = text.strip_prefix("0x") {
         let digits: Option<Vec<u32>> = digits.chars().map(|c| c.to_digit(16)).collect();
@@ -70,7 +70,7 @@ pub fn parse_bytes(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text.strip_prefix("base64:")?).ok()
 }
 
-/// `0x` and two digits for each byte.
+/// Formats bytes as `0x` and two digits for each.
 pub fn bytes_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 + 2 * bytes.len());
     text.push_str("0x");
@@ -83,23 +83,23 @@ pub fn bytes_text(bytes: &[u8]) -> String {
 /// A reference to a value that is stored aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredValue {
-    /// The row of the job that returned it.
+    /// The job row that returned the value.
     pub queue_id: i64,
     /// The attempt that returned it.
     pub attempt: u32,
-    /// Its number among the values of that attempt that are stored aside, from 0.
+    /// Its index among the stored values of that attempt, from 0.
     pub position: u32,
-    /// Its type; none of what a script printed.
+    /// Its type; none for a script's output.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub value_type: Option<ValueType>,
-    /// Bytes of its text.
+    /// Length of its text in bytes.
     pub bytes: u64,
     /// SHA-256 of its text, in hexadecimal.
     pub sha256: String,
 }
 
 impl StoredValue {
-    /// With the type, the length and the digest of a text.
+    /// A reference with the type, length and digest of a text.
     pub fn describing(value_type: Option<ValueType>, text: &str) -> Self {
         Self { value_type, bytes: text.len() as u64, sha256: sha256(text), ..Self::default() }
     }
@@ -110,7 +110,7 @@ impl StoredValue {
         format!("{type_name} of {} bytes, stored aside", self.bytes)
     }
 
-    /// Whether this is the text that it refers to.
+    /// Whether `text` matches the length and digest.
     pub fn matches(&self, text: &str) -> bool {
         self.bytes == text.len() as u64 && self.sha256 == sha256(text)
     }
@@ -124,23 +124,23 @@ fn sha256(text: &str) -> String {
     digits
 }
 
-/// An output that is there.
+/// An existing output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputValue {
     /// NULL.
     Null,
-    /// A text whose type is not known: a script printed it, or an older version stored it.
+    /// A text of unknown type: printed by a script, or stored by an older version.
     Text(String),
-    /// Its type and its text.
+    /// Type and text.
     Typed(ValueType, String),
-    /// It is stored aside, and was not loaded.
+    /// Stored aside, and not loaded.
     Stored(StoredValue),
-    /// It was returned and cannot be handed on: why, and what to do.
+    /// Returned, but not usable as input of another job: the reason and a hint.
     Unusable(String),
 }
 
 impl OutputValue {
-    /// A text, with its type if it has one.
+    /// A text, with its type if known.
     pub fn with_type(ty: Option<ValueType>, text: String) -> Self {
         match ty {
             Some(ty) => Self::Typed(ty, text),
@@ -148,7 +148,7 @@ impl OutputValue {
         }
     }
 
-    /// Its text; `Some(None)` is NULL, and `None` what cannot be handed on or is not loaded.
+    /// Its text; `Some(None)` is NULL, and `None` a value that is not usable or not loaded.
     pub fn into_text(self) -> Option<Option<String>> {
         match self {
             Self::Null => Some(None),

@@ -1,4 +1,4 @@
-//! Runs on executors of XXL-JOB: their states, and the rows of its own database.
+//! Runs on XXL-JOB executors: their states, and the rows of XXL-JOB's own database.
 
 pub mod executor_run;
 pub mod xxl_run;

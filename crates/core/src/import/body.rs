@@ -1,4 +1,4 @@
-//! Bodies that importers share: quoted words, stand-ins, texts of files.
+//! Parts of bodies shared by importers: quoted words, placeholder jobs, texts of files.
 
 use crate::domain::id::{GroupCode, JobType};
 use crate::domain::job::JobDef;
@@ -37,8 +37,8 @@ pub(crate) fn text<'a>(given: &'a Given, draft: &mut Draft) -> Option<&'a str> {
     }
 }
 
-/// A job that stands where one stood that cannot be carried over: what waits for it goes on waiting, and
-/// it fails, with a sentence, for nothing must look as if it had run.
+/// A placeholder for a job that cannot be imported: its dependents keep waiting for it, and it
+/// fails with an explanation, because nothing must look as if it had run.
 pub(crate) fn stand_in(
     draft: &mut Draft,
     at: &ImportOrigin,

@@ -1,5 +1,5 @@
-//! The columns of another scheduler's tables. Of each column that a row fills, the importer reads it, or a note tells what is
-//! not carried over; a column that no list knows is told of as well.
+//! Columns of another scheduler's tables. Every filled column of a row is either read by the
+//! importer or reported as not imported; unknown columns are reported as well.
 
 use crate::domain::source::scheduler_tables::{SchedulerRow, SchedulerTables};
 use crate::import::draft::Draft;
@@ -43,7 +43,7 @@ pub(crate) fn row_origin(table: &str, key: i64) -> ImportOrigin {
     ImportOrigin::new(table, u64::try_from(key).unwrap_or(0))
 }
 
-/// Refuses tables in which nothing is to be found; `fix` says what to give.
+/// Refuses tables without any importable row; `fix` is the hint.
 pub(crate) fn refuse_empty(tables: &SchedulerTables, table: &str, fix: &str, draft: &mut Draft) {
     if tables.table_rows(table).is_empty() {
         draft.fault(&ImportOrigin::new(table, 0), "there is no row in this table", fix);

@@ -1,4 +1,4 @@
-//! What an importer has gathered so far: a definition in the making, and what is to be said about it.
+//! The state of an import: the definition under construction, and the notes of the report.
 
 use crate::definition::{FaultReport, SourcePlace};
 use crate::domain::access::group_access::GroupAccess;
@@ -89,13 +89,13 @@ impl Draft {
         self.met.insert((kind, name.to_owned()))
     }
 
-    /// Whether nothing at all was found: no job, and nothing to say of one.
+    /// Whether the import found nothing: no job, and no note.
     pub fn is_empty(&self) -> bool {
         self.defs.jobs.is_empty() && self.notes.is_empty()
     }
 
-    /// Something was read that becomes a part of the definition, or does not: what is said and made next is
-    /// of it, and the report counts it.
+    /// Begins an item of the source: the following notes and definitions belong to it, and the
+    /// report counts it.
     pub(crate) fn begin_item(
         &mut self,
         kind: CountedKind,
@@ -105,17 +105,17 @@ impl Draft {
         self.tally.begin(kind, at, title)
     }
 
-    /// What is said and made next is of an item that was read before.
+    /// Continues an item that was begun before.
     pub(crate) fn resume_item(&mut self, item: ItemId) {
         self.tally.work_on(Some(item));
     }
 
-    /// What is said and made next is of the item of this job.
+    /// Continues the item of this job.
     pub(crate) fn resume_job(&mut self, code: &JobCode) {
         self.tally.work_on(self.item_of.get(code).copied());
     }
 
-    /// What is said next is of no item: it holds for a file, a group or all of it.
+    /// Ends the item: the following notes concern a file, a group or the whole import.
     pub(crate) fn end_item(&mut self) {
         self.tally.work_on(None);
     }
@@ -322,13 +322,13 @@ impl Draft {
         name
     }
 
-    /// A source that was made here, to say more of it.
+    /// A source created by this import, to be completed.
     pub fn source_mut(&mut self, name: &SourceName) -> Option<&mut DataSource> {
         self.defs.sources.iter_mut().find(|s| s.name == *name)
     }
 
-    /// A schedule. Its code is made of `words.code`, and its batch numbers are chosen when it says none.
-    /// One that was switched off does not fire here either.
+    /// Adds a schedule. Its code is derived from `words.code`, and its batch numbers are chosen
+    /// when it has none. A disabled schedule is imported as disabled.
     pub fn schedule(
         &mut self,
         at: &ImportOrigin,
@@ -347,7 +347,8 @@ impl Draft {
         self.pending.push(Pending { item, origin: at.clone(), words, firing });
     }
 
-    /// A file that stands beside the definition; its path leads nowhere else, whatever an archive says.
+    /// Adds a file beside the definition; its path cannot leave the directory, whatever an archive
+    /// contains.
     pub fn beside(&mut self, path: &str, bytes: Vec<u8>) {
         let parts = path.split(['/', '\\']).filter(|part| !["", ".", ".."].contains(part));
         let path = parts.collect::<Vec<_>>().join("/");

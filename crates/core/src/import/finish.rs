@@ -60,10 +60,10 @@ pub enum ImportError {
 }
 
 impl Draft {
-    /// What was gathered, checked and written.
+    /// Checks the draft and writes its files.
     ///
     /// # Errors
-    /// What cannot be read, circles, and what no definition file could say.
+    /// What cannot be parsed, cycles, and what no definition file could express.
     pub fn finish(mut self, kinds: &[JobKind]) -> Result<Imported, ImportError> {
         self.flush_record_keys();
         self.circles();
@@ -105,7 +105,7 @@ impl Draft {
         Ok(Imported { definition: self.defs, text: written.text, files, notes: self.notes, items })
     }
 
-    /// Refuses files of which nothing becomes a job: no definition is without one.
+    /// Refuses files without any job, because a definition needs one.
     fn refuse_without_job(&mut self) {
         if !self.defs.jobs.is_empty() || !self.report.is_sound() {
             return;

@@ -1,15 +1,15 @@
-//! The keys of source formats. Of each key that a file has the importer reads it, or a note tells what is not
-//! carried over; a key that no table knows is told of as well.
+//! Keys of source formats. Every key of a file is either read by the importer or reported as not
+//! imported; unknown keys are reported as well.
 
 use crate::definition::{NodeValue, SourceNode};
 use crate::import::draft::Draft;
 use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 use crate::import::tree::{entries, origin};
 
-/// What becomes of a key.
+/// Treatment of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyRule {
-    /// The importer reads it, and tells itself what it cannot carry over.
+    /// The importer reads it, and reports itself what it cannot import.
     Read,
     /// It has no counterpart: a note names every value but these, which are what the other system assumes.
     Noted { harmless: &'static [&'static str], hint: Hint },
@@ -116,7 +116,7 @@ impl Draft {
         self.note(Level::LeftOut, at, about, said, (hint.en, hint.zh));
     }
 
-    /// A key that no table knows. What stands there is not shown: it may be a password.
+    /// Reports an unknown key. Its value is not shown, because it may be a password.
     pub(crate) fn note_unknown_key(&mut self, at: &ImportOrigin, about: &str, key: &str) {
         let key: String = key.chars().take(LONGEST_VALUE).collect();
         let said = (
@@ -131,7 +131,7 @@ impl Draft {
     }
 }
 
-/// Whether a value says nothing: no text, no item, or nothing but such.
+/// Whether a value is empty: no text, no item, or only empty items.
 fn is_empty(node: &SourceNode) -> bool {
     match &node.value {
         NodeValue::Null => true,

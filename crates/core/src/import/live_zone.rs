@@ -1,4 +1,5 @@
-//! The zone of another scheduler's times of day: a name, an offset, or what its server says of its clock.
+//! The time zone of another scheduler's times of day: a name, an offset, or what its server reports
+//! about its clock.
 
 use crate::domain::schedule::read_zone;
 use crate::domain::source::scheduler_tables::SchedulerServer;
@@ -52,7 +53,7 @@ pub(crate) fn read_zone_word(word: &str) -> Option<Tz> {
 /// The zone of a server, and whether it is only its present offset that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerZone {
-    /// The zone that the user says, or the one that the server names.
+    /// The zone given by the user, or reported by the server.
     Known(Tz),
     /// Its clock is so far ahead now; that it never changes is a guess.
     ByOffset(Tz),
@@ -61,7 +62,7 @@ pub(crate) enum ServerZone {
 }
 
 impl ServerZone {
-    /// The zone of the server's clock: what the user says goes first.
+    /// The zone of the server's clock; the user's option takes precedence.
     pub(crate) fn find_zone(server: &SchedulerServer, asked: Option<Tz>, now: Millis) -> Self {
         let named = server.zone.as_deref().and_then(read_zone_word);
         let offset = server.utc_offset_sec.map(i64::from);

@@ -1,9 +1,10 @@
-//! import: makes definitions of what other systems run. In: their text or rows. Out: a definition with its schedules, and a report.
+//! import: converts definitions of other systems. In: their text or rows. Out: a definition, schedules, a report.
 //! May name: domain, definition. Never: a database, a file, a clock, the network.
-//! Invariant: what leaves this room passes `check`, and what is not carried over as it was is a note of the report.
-//! Story order: note (what is said), keys and columns (what source formats say), name (titles become codes), draft (what is gathered), schedule (when it
-//! fires, under which numbers), tally (what was read, and what became of it), finish (sound, and as text),
-//! report (for people); what systems share: body, sql_statement, routine_parameters, scheduler_source, interval, live_zone; then one file per system.
+//! Invariant: what leaves this module passes `check`, and what is not carried over as it was is a note of the report.
+//! Story order: note (what is said), keys and columns (what source formats say), name (titles become codes), draft
+//! (what is gathered), schedule (when it fires, under which numbers), tally (what was read, and what became of it),
+//! finish (sound, and as text), report (for people); what systems share: body, sql_statement, routine_parameters,
+//! scheduler_source, interval, live_zone; then one file per system.
 
 mod airflow;
 mod azkaban;
@@ -51,10 +52,10 @@ use crate::domain::source::scheduler_tables::{SchedulerTables, WantedTables};
 use crate::domain::time::Millis;
 use chrono_tz::Tz;
 
-/// A system whose files are read.
+/// A scheduling system whose files can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
-    /// crontab(5), a user's or the machine's.
+    /// crontab(5), of a user or of the system.
     Crontab,
     /// Apache DolphinScheduler's export.
     DolphinScheduler,
@@ -64,12 +65,12 @@ pub enum System {
     Azkaban,
     /// Folders of Control-M's Automation API.
     ControlM,
-    /// Serialised DAGs of Airflow.
+    /// Serialized DAGs of Airflow.
     Airflow,
 }
 
 impl System {
-    /// Its name for people.
+    /// Display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crontab => "crontab",
@@ -82,7 +83,7 @@ impl System {
     }
 }
 
-/// A system whose tables are read in its database.
+/// A scheduling system whose database tables can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableSystem {
     /// Events of MySQL and MariaDB.
@@ -95,14 +96,14 @@ pub enum TableSystem {
     PgTimetable,
     /// Jobs of a JDBC JobStore of Quartz.
     Quartz,
-    /// Serialised DAGs in Airflow's database.
+    /// Serialized DAGs in Airflow's database.
     Airflow,
     /// Workflows in DolphinScheduler's database.
     DolphinScheduler,
 }
 
 impl TableSystem {
-    /// Every one.
+    /// Every system.
     pub const ALL: [Self; 7] = [
         Self::MysqlEvents,
         Self::PgCron,
@@ -113,12 +114,12 @@ impl TableSystem {
         Self::DolphinScheduler,
     ];
 
-    /// Its name for people.
+    /// Display name.
     pub fn name(self) -> &'static str {
         self.wanted().system
     }
 
-    /// What is asked of its database.
+    /// The tables and columns read from its database.
     pub fn wanted(self) -> &'static WantedTables {
         match self {
             Self::MysqlEvents => &mysql_events::WANTED,
@@ -132,12 +133,12 @@ impl TableSystem {
     }
 }
 
-/// A file of another system, read whole.
+/// A file to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// Its path, as the user gave it or as it lies in a folder that was given.
+    /// Path as the user gave it, or within the given directory.
     pub path: String,
-    /// What is in it.
+    /// Content.
     pub bytes: Vec<u8>,
 }
 
@@ -146,27 +147,27 @@ pub struct Given {
 pub enum CrontabUsers {
     /// As in `/etc/crontab` and `/etc/cron.d`.
     Named,
-    /// A user's own crontab names none.
+    /// A user's own crontab names no user.
     Own,
 }
 
-/// What the user wants of an import.
+/// The user's options for an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportRequest {
-    /// Code of the group, where one comes out; where several do, what their codes begin with.
+    /// Code of the resulting group; a prefix of the codes when there are several.
     pub group: Option<String>,
-    /// Zone of the times of day, where the source does not say one.
+    /// Time zone, where the source does not give one.
     pub zone: Option<Tz>,
-    /// Whether crontabs name users; none: their path or their lines say so.
+    /// Whether crontabs name users; none: decided by the path or the lines.
     pub crontab_users: Option<CrontabUsers>,
-    /// The present time: schedules are checked against it.
+    /// The current time: schedules are checked against it.
     pub now: Millis,
 }
 
-/// Makes a definition of the files of a system.
+/// Converts files of a system to a definition.
 ///
 /// # Errors
-/// What cannot be read at all, each fault with its file and line.
+/// What cannot be parsed at all, each fault with its file and line.
 pub fn import(
     system: System,
     given: &[Given],
@@ -185,10 +186,10 @@ pub fn import(
     draft.finish(kinds)
 }
 
-/// Makes a definition of the tables of a system.
+/// Converts tables of a system to a definition.
 ///
 /// # Errors
-/// What cannot be read at all, each fault with its table and row.
+/// What cannot be parsed at all, each fault with its table and row.
 pub fn import_tables(
     system: TableSystem,
     tables: &SchedulerTables,

@@ -17,7 +17,7 @@ enum Alphabet {
 pub struct NameMaker {
     alphabet: Alphabet,
     longest: usize,
-    /// What a name is called that has no character that could stand in one.
+    /// The name used for a title without any permitted character.
     bare: &'static str,
     taken: HashMap<String, u32>,
 }
@@ -52,8 +52,8 @@ impl NameMaker {
         Self { alphabet, longest, bare, taken: HashMap::new() }
     }
 
-    /// A name for `title` that none before it has: what cannot stand in one becomes `_`, and a number
-    /// follows where it is taken.
+    /// A unique name derived from `title`: characters that are not permitted become `_`, and a
+    /// number is appended if the name is taken.
     pub fn name(&mut self, title: &str) -> String {
         let base = self.fitting(title);
         let mut name = base.clone();

@@ -1,4 +1,4 @@
-//! What an import has to say about one thing: where it stood, what became of it, what to do.
+//! A note of an import report: where an item stood in the source, what became of it, what to do.
 
 use crate::domain::text::lang::Lang;
 use serde::Serialize;
@@ -34,7 +34,7 @@ impl fmt::Display for ImportOrigin {
 pub enum Level {
     /// It is not in the definition.
     LeftOut,
-    /// It is, and somebody has to complete or confirm it.
+    /// It is imported, and a user has to complete or confirm it.
     Look,
     /// It is, and does not behave quite as it did.
     Differs,
@@ -69,7 +69,7 @@ impl BilingualSentence {
         Self { en: en.into(), zh: zh.into() }
     }
 
-    /// The one that is asked for.
+    /// The sentence in a language.
     pub fn pick(&self, lang: Lang) -> &str {
         lang.select(&self.en, &self.zh)
     }
@@ -98,6 +98,6 @@ pub struct Note {
     pub about: String,
     /// What became of it, in a sentence.
     pub said: BilingualSentence,
-    /// What to do; empty when there is nothing to do.
+    /// A hint; empty when there is nothing to do.
     pub cure: BilingualSentence,
 }

@@ -1,7 +1,7 @@
-//! pg_timetable: a chain is a group, and its tasks are its jobs, one after the other.
+//! pg_timetable: a chain becomes a group, and its tasks become its jobs, one after the other.
 //!
-//! There all tasks of a chain run in one transaction of one connection, unless they are autonomous; here
-//! each is one of its own. That is a note, for no key says it.
+//! In pg_timetable all tasks of a chain run in one transaction of one connection, unless they are
+//! autonomous; here each has its own transaction. This is always noted, because no key says it.
 
 pub(super) mod tables;
 pub(super) mod task;

@@ -1,4 +1,4 @@
-//! The report of an import, for people: on the screen, and as a file beside the definition.
+//! The report of an import as text: on the screen, and as a file beside the definition.
 
 use crate::domain::text::lang::Lang;
 use crate::import::finish::Imported;

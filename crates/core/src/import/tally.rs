@@ -39,9 +39,9 @@ impl CountedKind {
 pub enum ItemOutcome {
     /// It is in the definition, and no note is about it alone.
     Carried,
-    /// It is in the definition, and notes say what to look at or what is different.
+    /// It is in the definition, and notes say what to check or what differs.
     Changed,
-    /// It is not in the definition, or a job that fails stands in its place.
+    /// It is not in the definition, or a placeholder job that fails takes its place.
     LeftOut,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct ImportTally {
 }
 
 impl ImportTally {
-    /// Something was read; what is said and made next is of it.
+    /// Begins an item; the following notes and definitions belong to it.
     pub(crate) fn begin(
         &mut self,
         kind: CountedKind,

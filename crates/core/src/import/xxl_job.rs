@@ -40,21 +40,21 @@ const RECORD_COLUMNS: &[&str] = &[
     "order",
 ];
 
-/// What becomes of executors and users, which no definition file can say.
+/// Treatment of executors and users, which no definition file can express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
-    /// The report says how to make them.
+    /// The report says how to create them.
     Told,
     /// They are written beside the definition.
     Written,
 }
 
-/// What the user wants beside what every import is told.
+/// Options beside those of every import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XxlAsked {
     /// What a child of several parents waits for.
     pub children: ChildJoin,
-    /// What becomes of executors and users.
+    /// Treatment of executors and users.
     pub beyond: Beyond,
 }
 
@@ -191,7 +191,7 @@ fn origin(job: &XxlJob) -> ImportOrigin {
     ImportOrigin::new(JOBS, u64::try_from(job.id).unwrap_or(0))
 }
 
-/// What a job is called, for people.
+/// Display name of a job.
 fn title(job: &XxlJob) -> String {
     let title = job.title.trim();
     if title.is_empty() { format!("job_{}", job.id) } else { title.to_owned() }
@@ -318,7 +318,7 @@ impl XxlConverter<'_> {
         draft.end_item();
     }
 
-    /// What is said of the ways between jobs.
+    /// Reports the translation of the links between jobs.
     fn report_plan(&self, plan: &PipelinePlan, draft: &mut Draft) {
         let jobs = &self.tables.jobs;
         for (at, stray) in &self.links.strays {

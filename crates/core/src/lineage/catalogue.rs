@@ -1,4 +1,4 @@
-//! What a server's catalogue says, as plain values: tables, views, triggers, cascades, partitions, routines.
+//! A server's catalogue as plain values: tables, views, triggers, cascades, partitions, routines.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{CatalogueParam, ObjectName};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum BodyText {
     /// As the server keeps it.
     Text(String),
-    /// The server hides it from our user; what would cure it.
+    /// The server hides it from the connected user; with the statement that would grant access.
     Hidden {
         /// A statement for the DBA.
         grant: String,
@@ -23,7 +23,8 @@ pub enum RoutineLanguage {
     Procedural,
     /// A list of SQL statements (`LANGUAGE sql`).
     Sql,
-    /// The server's own or an extension's, in C: it touches no table that it is not told of.
+    /// A routine of the server or of an extension, in C: it touches no table that is not passed to
+    /// it.
     Native,
     /// A language that is not read.
     Other(String),
@@ -42,7 +43,7 @@ pub struct CatalogueRoutine {
     pub language: RoutineLanguage,
     /// Its body.
     pub body: BodyText,
-    /// Where it looks for unqualified names; none: where its caller does.
+    /// Its search path for unqualified names; none: the caller's.
     pub search_path: Option<Vec<String>>,
 }
 
@@ -122,7 +123,7 @@ pub struct Table {
 pub struct Catalogue {
     /// How the server writes SQL.
     pub dialect: DialectName,
-    /// Where unqualified names are looked for: schemas of PostgreSQL in order, the database of MySQL.
+    /// Search path for unqualified names: schemas of PostgreSQL in order, the database of MySQL.
     pub search_path: Vec<String>,
     /// Whether names of tables that differ in case alone are the same.
     pub folds_tables: bool,
@@ -200,8 +201,8 @@ impl Catalogue {
         ObjectName { schema, name: name.name.to_lowercase() }
     }
 
-    /// The full name of a table that is looked for along a path; one that is not there is taken to be in the first
-    /// schema.
+    /// The full name of a table found along a search path; a missing one is assumed to be in the
+    /// first schema.
     pub fn resolve_table(&self, name: &ObjectName, path: &[String]) -> ObjectName {
         if name.schema.is_some() {
             return self.table_key(name);

@@ -1,4 +1,5 @@
-//! Which jobs that may run at the same time touch the same rows, and which cannot be told.
+//! Conflicts: jobs that may run at the same time and touch the same rows, and jobs for which this
+//! is unknown.
 
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::JobCode;
@@ -86,7 +87,7 @@ pub struct UnknownJob {
     pub dynamic: Vec<TextPlace>,
     /// Parts that are not known.
     pub opaque: Vec<OpaquePart>,
-    /// Jobs that no path orders against it, of which nothing can be told therefore.
+    /// Jobs unordered with respect to it, whose conflicts are unknown.
     pub pairs: Vec<JobCode>,
 }
 
@@ -112,11 +113,11 @@ pub struct LineageCoverage {
     pub safe_pairs: usize,
     /// Pairs in conflict, certain or possible.
     pub conflicting_pairs: usize,
-    /// Pairs of which nothing can be told.
+    /// Pairs whose conflicts are unknown.
     pub unknown_pairs: usize,
 }
 
-/// All that a group's jobs say about one another.
+/// The conflicts among a group's jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ConflictReport {
     /// Conflicts, the certain ones first.
@@ -129,7 +130,8 @@ pub struct ConflictReport {
     pub coverage: LineageCoverage,
 }
 
-/// Compares every two jobs that no path of the DAG orders. `jobs` stand in the order of the DAG's places.
+/// Compares every two jobs that no path of the DAG orders. `jobs` are in the order of the DAG's
+/// nodes.
 pub fn find_conflicts(jobs: &[JobLineage], dag: &Dag) -> ConflictReport {
     let mut report = ConflictReport::default();
     let reach = reachable(dag);
@@ -260,7 +262,7 @@ fn conflicts_of(one: &JobLineage, two: &JobLineage) -> Vec<JobConflict> {
     found
 }
 
-/// The pair of accesses that says most: a write and a read rather than two writes.
+/// The most informative pair of accesses: a write and a read rather than two writes.
 fn best_pair<'a>(
     mine: &'a [JobAccess],
     theirs: &'a [JobAccess],

@@ -1,14 +1,16 @@
-//! The order of jobs that nobody has put into an order: who makes rows comes before who reads them.
+//! Orders jobs without declared dependencies by their data: the job that creates rows comes before
+//! the job that reads them.
 //!
-//! Two jobs that meet always come one after the other in a draft, so that none of them sees half of what the other
-//! does. Where the data does not say which comes first, that is a question, and the order is by name for the time being.
+//! Two jobs that touch the same rows are always ordered in a draft, so that neither sees half of
+//! the other's work. Where the data does not decide which comes first, the draft asks a question,
+//! and the order is by name for the time being.
 
 use crate::lineage::access::AccessMode;
 use crate::lineage::conflict::{JobLineage, accesses_meet};
 use crate::lineage::reading::JobAccess;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the data says of two jobs that meet.
+/// The order that the data implies for two jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataDirection {
     /// The first makes rows that the second reads or changes.
@@ -111,7 +113,7 @@ fn compare(one: PlacedAccesses<'_>, two: PlacedAccesses<'_>) -> Option<MeetingPa
     Some(MeetingPair { first, second, direction, table })
 }
 
-/// What two accesses that meet say for the first job to come first.
+/// The order implied by two accesses to the same rows.
 fn vote_for(first: AccessMode, second: AccessMode) -> Option<DataDirection> {
     use AccessMode::{Delete, Insert, Read, Update, Upsert, Whole};
     match (first, second) {

@@ -1,7 +1,8 @@
-//! Whether a routine makes use of what is handed in for an INOUT parameter.
+//! Decides whether a routine uses the input value of an INOUT parameter.
 //!
-//! PostgreSQL had no OUT parameters of procedures before version 14, so that INOUT is often written for what is only
-//! handed back. To take that for an input would order jobs by values that nobody reads.
+//! PostgreSQL had no OUT parameters of procedures before version 14, so INOUT is often written for
+//! a value that is only returned. Treating that as an input would order jobs by values that no job
+//! reads.
 
 use crate::domain::source::DialectName;
 use crate::lineage::catalogue::{BodyText, CatalogueRoutine, RoutineLanguage};
@@ -65,7 +66,7 @@ impl ParamBody<'_> {
         self.is_target(start, first, end) && self.mentions(start, end) == 1
     }
 
-    /// Whether no branch, loop or early end stands before a place.
+    /// Whether no branch, loop or early exit precedes a place.
     fn is_always_reached(&self, place: usize) -> bool {
         let words = self.words;
         let mut open: Vec<bool> = Vec::new();

@@ -1,7 +1,8 @@
-//! Reads a statement by its words, where the parser refuses it, and data definition, which needs no more.
+//! Analyses a statement by its words when the parser refuses it; also used for data definition,
+//! which needs no more.
 //!
-//! Tables are what stands behind FROM, JOIN, INTO, UPDATE and TABLE; rows and columns are all of them. So it tells
-//! too much rather than too little.
+//! Tables are the names after FROM, JOIN, INTO, UPDATE and TABLE, with all rows and columns. So it
+//! reports too much rather than too little.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{Access, AccessMode, Argument, CallKind, ObjectName, RoutineCall};

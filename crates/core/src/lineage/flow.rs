@@ -1,7 +1,8 @@
-//! Where the value of an expression comes from, and what equalities say about columns.
+//! Data flow: where the value of an expression comes from, and what equalities imply for columns.
 //!
-//! A statement's conditions become constraints "this column is one of what that flow may be"; they are solved
-//! together, so that `a.batch_no = p AND b.batch_no = a.batch_no` says something about both tables.
+//! A statement's conditions become constraints "this column is one of the values of that flow";
+//! they are solved together, so that `a.batch_no = p AND b.batch_no = a.batch_no` constrains both
+//! tables.
 
 use crate::lineage::slice::{SliceValue, ValueSet};
 use std::collections::HashMap;
@@ -55,15 +56,15 @@ impl ValueFlow {
     }
 }
 
-/// A column that a condition may narrow. With a guard, only if the common table expression of that number is used
-/// once: what one use asks for says nothing about the other's rows.
+/// A column that a condition may narrow. With a guard, only if the common table expression of that
+/// number is used once: a condition of one use does not apply to the rows of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NarrowedColumn {
     pub(super) column: ColumnRef,
     pub(super) guards: Vec<usize>,
 }
 
-/// An expression that was read: what it may be, and the columns that an equality with it narrows.
+/// A parsed expression: its possible values, and the columns that an equality with it narrows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FlowOperand {
     pub(super) flow: ValueFlow,

@@ -1,4 +1,5 @@
-//! From a job of a definition to what it does: its call or statements, the values of its parameters, its checks.
+//! The accesses of a job of a definition: from its call or statements, the values of its
+//! parameters, and its checks.
 
 use crate::domain::id::SourceName;
 use crate::domain::job::body::Items;
@@ -19,11 +20,11 @@ use std::collections::BTreeMap;
 /// A data source with its catalogue.
 #[derive(Clone, Debug)]
 pub struct LineageTarget {
-    /// What tells servers and databases apart: two sources on one database have one.
+    /// Identifies server and database: two sources on one database have the same.
     pub server: String,
     /// The catalogue, or why there is none.
     pub catalogue: Result<Catalogue, String>,
-    /// Bodies that stand in for procedures where the database has none.
+    /// Bodies that replace procedures where the database has none.
     pub procedures: BTreeMap<String, String>,
 }
 
@@ -178,7 +179,8 @@ fn read_checks(
     }
 }
 
-/// Adds what the owner says: of a table that is found in the texts it says which rows, any other table is added.
+/// Adds the owner's declaration: for a table found in the texts it restricts the rows, any other
+/// table is added.
 fn add_declared(
     job: &JobDef,
     declared: &LineageDeclaration,

@@ -1,7 +1,9 @@
-//! Reads a serial master procedure: its steps in the order in which it takes them, and what its variables hold there.
+//! Reads a serial master procedure: its steps in execution order, and the values of its variables
+//! at each.
 //!
-//! One pass over the tokens with a stack of what is open. What stands in IF, CASE, a loop or a block with a handler may
-//! happen or not, or often: those steps are marked, and a variable that is set there is known afterwards no more.
+//! One pass over the tokens with a stack of open blocks. Steps in IF, CASE, a loop or a block with
+//! a handler may run never, once or often: they are marked, and a variable assigned there is
+//! unknown afterwards.
 
 use crate::domain::source::DialectName;
 use crate::lineage::catalogue::{Catalogue, CatalogueRoutine};

@@ -1,4 +1,4 @@
-//! What a serial master does, as values: its steps in order, and what it does besides.
+//! The plan of a serial master procedure, as values: its steps in order, and its other statements.
 
 use crate::lineage::access::{CatalogueParam, ObjectName};
 use crate::lineage::master_value::MasterValue;

@@ -1,4 +1,4 @@
-//! Statements of a master's own, which become jobs of type SQL where that says the same.
+//! Statements of a master procedure itself, which become jobs of type SQL where that is equivalent.
 
 use crate::lineage::access::ObjectName;
 use crate::lineage::closure::{JobRoot, trace_job};
@@ -8,7 +8,8 @@ use crate::lineage::slice::Binding;
 use sqlparser::tokenizer::Token;
 
 impl MasterReader<'_> {
-    /// A statement of the master's own. One that reads alone is no step: what it fills is asked for where it is used.
+    /// Processes a statement of the master itself. A statement that only reads is no step: the
+    /// variables that it fills are followed where they are used.
     pub(super) fn statement(&mut self, end: usize) {
         let (at, line) = (self.at, self.words.line_at(self.at));
         let text = self.slice(at, end).to_owned();

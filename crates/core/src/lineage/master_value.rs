@@ -1,4 +1,4 @@
-//! What the variables of a master hold, as far as that can be told without running it.
+//! Values of the variables of a master procedure, as far as they are known without running it.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::CatalogueParam;
@@ -24,7 +24,7 @@ pub(super) enum MasterValue {
         /// The routine's parameter.
         param: Option<String>,
     },
-    /// It cannot be told; where it comes from.
+    /// Unknown; with its origin.
     Unknown {
         /// The text that makes it.
         text: String,
@@ -41,7 +41,7 @@ pub(super) struct MasterVariables {
     /// Those that an earlier pass saw set anywhere.
     known_assigned: BTreeSet<String>,
     assigned: BTreeSet<String>,
-    /// Those that a handler sets: nobody knows when.
+    /// Variables that a handler assigns, at an unknown time.
     volatile: BTreeSet<String>,
 }
 
@@ -68,7 +68,7 @@ impl MasterVariables {
         }
     }
 
-    /// Whether it was told which variables are set anywhere.
+    /// Whether the set of all assigned variables is known.
     pub(super) fn knows_assigned(&self) -> bool {
         !self.known_assigned.is_empty()
     }

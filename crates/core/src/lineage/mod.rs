@@ -1,9 +1,10 @@
-//! lineage: finds what SQL and stored routines read and write, and which jobs conflict. In: texts and a catalogue. Out: accesses with slices, conflicts.
+//! lineage: finds what SQL reads and writes, and conflicts of jobs. In: texts, a catalogue. Out: accesses, conflicts.
 //! May name: domain. Never: a database, a clock.
-//! Invariant: an access that is not certain is told as wider, as dynamic or as unreadable; it is never left out in silence.
+//! Invariant: an access that is not certain is reported as wider, as dynamic or as unreadable; it is never omitted.
 //! Story order: words, split, rewrite (text to statements), slice, flow, scope, query, expression, dml, fallback
-//! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs), then discovery
-//! (jobs of procedures): master_value, master_plan, master_calls, master_statement (a serial master), draft_note, draft_outputs, draft_params, session_variables, data_order, draft_edges, draft_jobs.
+//! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs), then
+//! discovery (jobs of procedures): master_value, master_plan, master_calls, master_statement (a serial master),
+//! draft_note, draft_outputs, draft_params, session_variables, data_order, draft_edges, draft_jobs.
 
 mod access;
 mod catalogue;

@@ -1,5 +1,5 @@
-//! How deep a statement is nested, before the parser is asked: its tree is walked by recursion, and a thread's stack is
-//! small.
+//! Measures the nesting depth of a statement before parsing it: its tree is walked by recursion,
+//! and a thread's stack is small.
 
 use crate::lineage::words::TokenSlice;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -9,7 +9,7 @@ const NESTING_MAX: usize = 150;
 /// Deepest nesting of brackets. The parser needs up to 100 KB of stack for a bracket in FROM (debug build), and a
 /// thread has 2 MB; brackets that hold a query or another bracket count as `BRACKET_COST`, others as one.
 const BRACKETS_MAX: usize = 30;
-/// What a bracket costs that holds a query, or stands before another bracket.
+/// Depth counted for a bracket that contains a query, or precedes another bracket.
 const BRACKET_COST: usize = 3;
 
 /// Whether the parser's tree stays shallow: an estimate from brackets and operators.

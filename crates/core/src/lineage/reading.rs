@@ -1,4 +1,4 @@
-//! What is known of a job: its accesses with their places, and the parts that cannot be told.
+//! The lineage of a job: its accesses with their places, and the parts that cannot be analysed.
 
 use crate::lineage::access::Access;
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub enum OpaqueReason {
         /// What it is.
         what: String,
     },
-    /// Its data source could not be asked.
+    /// Its data source could not be queried.
     SourceAway {
         /// Why.
         why: String,

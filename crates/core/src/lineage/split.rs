@@ -1,8 +1,9 @@
-//! Splits the body of a stored routine into what the SQL parser understands: statements and expressions.
+//! Splits the body of a stored routine into what the SQL parser understands: statements and
+//! expressions.
 //!
-//! One pass over the tokens without recursion: the words that hold a body together (BEGIN, IF, LOOP, DECLARE,
-//! handlers, cursors, labels, EXCEPTION) are skipped where a statement begins, and what stands between them is handed
-//! on. A statement's text always ends at its semicolon.
+//! One pass over the tokens without recursion: the words that structure a body (BEGIN, IF, LOOP,
+//! DECLARE, handlers, cursors, labels, EXCEPTION) are skipped where a statement begins, and the
+//! text between them is passed on. A statement's text always ends at its semicolon.
 
 use crate::domain::source::DialectName;
 use crate::lineage::words::{TokenSlice, name_of};

@@ -1,4 +1,4 @@
-//! The tokens of a text, without blanks and comments, with the questions the splitter asks of them.
+//! The tokens of a text, without blanks and comments, with the predicates that the splitter needs.
 
 use crate::domain::source::DialectName;
 use sqlparser::dialect::{Dialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect};

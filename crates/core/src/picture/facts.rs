@@ -1,5 +1,5 @@
-//! What a JSON shape says of a job, an arrow and a group beside where they are: the same keys in
-//! every shape.
+//! The data that every JSON shape has about a job, an edge and a group beside their positions: the
+//! same keys in every shape.
 
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;

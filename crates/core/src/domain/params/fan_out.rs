@@ -1,7 +1,8 @@
-//! One job made many: a job for each item of a list, and a milestone of the job's own code after them.
+//! Fan-outs: expands a job into one job per item of a list, followed by a milestone under the
+//! original code.
 //!
-//! A fan-out changes only the graph of one batch. The jobs it makes stand at the end of the list, so
-//! that a list which is known only while the batch runs moves no job that is there already.
+//! A fan-out changes only the graph of one batch. The new jobs are appended to the list, so that a
+//! list which becomes known only while the batch is running moves no existing job.
 
 use crate::domain::id::{JobCode, JobType};
 use crate::domain::job::body::{FanOut, Items};
@@ -13,13 +14,14 @@ use crate::domain::job::{JobDef, JobDependency, Param};
 use crate::domain::params::{BoundParam, Layers, ParamSources, resolve};
 use std::collections::HashSet;
 
-/// Items of one job, at most: a longer list is data, and one job with a loop in it is better at that.
+/// Maximum number of items of one job: a longer list is data, better processed by one job with a
+/// loop.
 pub const ITEMS_MAX: usize = 1_000;
 
-/// Why a list cannot become jobs; `Display` is the sentence for the user.
+/// Why a list cannot be expanded; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FanOutError {
-    /// Too many.
+    /// Too many items.
     #[error(
         "job {0}: for_each has {1} items, and {ITEMS_MAX} is the most; let each job do several"
     )]
@@ -34,10 +36,10 @@ pub enum FanOutError {
         job: JobCode,
         /// The item.
         item: String,
-        /// The code it would get.
+        /// The code it would have.
         code: String,
     },
-    /// An item makes no code.
+    /// An item cannot be part of a job code.
     #[error(
         "job {job}: item {item:?} of for_each cannot end a job code; a code has at most 100 characters"
     )]
@@ -53,25 +55,25 @@ pub enum FanOutError {
          group or to the batch (--param {1}=A,B)"
     )]
     NoParam(JobCode, String),
-    /// Its value cannot be worked out, or not be shown.
+    /// The value cannot be resolved, or may not be shown.
     #[error("job {0}: for_each: {1}")]
     BadParam(JobCode, String),
 }
 
-/// The parts of a batch's graph that a fan-out changes.
+/// The parts of a batch that a fan-out changes.
 #[derive(Debug)]
 pub struct FanOutParts<'a> {
     /// The jobs.
     pub jobs: &'a mut Vec<JobDef>,
     /// The dependencies between them.
     pub dependencies: &'a mut Vec<JobDependency>,
-    /// What they wait for in other batches.
+    /// Their dependencies on other batches.
     pub externals: &'a mut Vec<ExternalDependency>,
-    /// The pools they take slots from.
+    /// The pools whose slots they occupy.
     pub pools: &'a mut Vec<SlotPool>,
 }
 
-/// Makes many of every job whose list is known when the batch is opened.
+/// Expands every job whose list is known when the batch is opened.
 pub fn expand(parts: &mut FanOutParts<'_>, layers: Layers<'_>) -> Result<(), FanOutError> {
     let lists: Vec<(JobCode, Items)> = parts
         .jobs
@@ -91,7 +93,7 @@ pub fn expand(parts: &mut FanOutParts<'_>, layers: Layers<'_>) -> Result<(), Fan
     Ok(())
 }
 
-/// The list that a parameter of the batch, its group or all groups holds.
+/// The list in a parameter of the batch, its group or all groups.
 fn given(name: &str, layers: Layers<'_>, code: &JobCode) -> Result<Vec<String>, FanOutError> {
     let noop = JobType::parse("NOOP").expect("a word of capital letters is the name of a type");
     let mut asks = JobDef::with_defaults(code.clone(), layers.batch.group.clone(), noop);
@@ -102,7 +104,7 @@ fn given(name: &str, layers: Layers<'_>, code: &JobCode) -> Result<Vec<String>, 
     let value = found.into_iter().find_map(|param| param.value);
     match value {
         None => Err(FanOutError::NoParam(code.clone(), name.to_owned())),
-        // The items become codes, which everybody sees.
+        // The items become job codes, which are visible to everyone.
         Some(value) if value.is_secret() => {
             let said = format!("parameter {name} is secret, and the codes of jobs are not");
             Err(FanOutError::BadParam(code.clone(), said))
@@ -111,8 +113,8 @@ fn given(name: &str, layers: Layers<'_>, code: &JobCode) -> Result<Vec<String>, 
     }
 }
 
-/// Makes of a present definition what `old` was made of an earlier one: the same items, so that a
-/// batch can go on with present bodies.
+/// Applies the expansions of `old` to a current definition: the same items, so that a batch can be
+/// resumed with current bodies.
 pub fn expand_like(parts: &mut FanOutParts<'_>, old: &[JobDef]) -> Result<(), FanOutError> {
     for job in old {
         if let Some(FanOut::Milestone { items }) = job.fan_out.as_deref() {
@@ -122,8 +124,8 @@ pub fn expand_like(parts: &mut FanOutParts<'_>, old: &[JobDef]) -> Result<(), Fa
     Ok(())
 }
 
-/// Makes a job for each of `items`, and the milestone after them; nothing when there is no such job
-/// or it is no fan-out.
+/// Adds a job for each of `items`, and the milestone after them; does nothing when the job does not
+/// exist or is not a fan-out.
 pub fn spread(
     parts: &mut FanOutParts<'_>,
     code: &JobCode,
@@ -146,7 +148,7 @@ pub fn spread(
         name: format!("{} [{item}]", whole.name),
         aliases: Vec::new(),
         for_each: None,
-        // What comes after them all is what is due.
+        // The deadline applies to the milestone after all items.
         due: None,
         pools: whole.pools.iter().cloned().chain(uses.clone()).collect(),
         fan_out: Some(Box::new(FanOut::Item { of: code.clone(), item: item.clone() })),
@@ -164,7 +166,7 @@ pub fn spread(
 fn milestone(whole: &JobDef, items: &[String]) -> JobDef {
     let noop = JobType::parse("NOOP").expect("a word of capital letters is the name of a type");
     let bare = JobDef::with_defaults(whole.code.clone(), whole.group.clone(), noop);
-    // Without items nothing stands before it but what stood before the job.
+    // Without items the milestone has the parents of the original job.
     let (trigger_rule, schedule_time, condition) = match items {
         [] => (whole.trigger_rule, whole.schedule_time, whole.condition.clone()),
         _ => (TriggerRule::AllDone, None, None),
@@ -206,7 +208,8 @@ fn codes(jobs: &[JobDef], job: &JobCode, items: &[String]) -> Result<Vec<JobCode
     items.iter().map(one).collect()
 }
 
-/// What stood before the job stands before each of its items, and they stand before the job.
+/// Rewires dependencies: the parents of the original job precede each item, and the items precede
+/// the milestone.
 fn rewire(parts: &mut FanOutParts<'_>, whole: &JobDef, codes: &[JobCode]) {
     let (before, others): (Vec<_>, Vec<_>) =
         std::mem::take(parts.dependencies).into_iter().partition(|d| d.job_code == whole.code);
@@ -229,8 +232,8 @@ fn rewire(parts: &mut FanOutParts<'_>, whole: &JobDef, codes: &[JobCode]) {
     }
 }
 
-/// What the milestone hands on: `items` and `failed`, separated by commas, and `count`; the last is
-/// the sentence about those that did not end well. `parents` are the jobs before it.
+/// The outputs of the milestone: `items` and `failed`, separated by commas, and `count`; also the
+/// sentence about items that did not succeed. `parents` are the jobs before it.
 pub fn summary<'a>(
     items: &[String],
     parents: impl Iterator<Item = (&'a JobDef, QueueStatus)>,
@@ -373,7 +376,7 @@ mod tests {
         assert_eq!(item.pools, [PoolUse { pool: "for_each:LOAD".to_owned(), weight: 1 }]);
         let all: Vec<JobCode> = graph.jobs.iter().map(|j| j.code.clone()).collect();
         Dag::build(&all, &graph.dependencies).expect("a DAG");
-        // What is a milestone already is left alone.
+        // An existing milestone is not changed.
         let before = graph.clone();
         graph.expand(&[("branches", "X")]).expect("nothing to do");
         assert_eq!(graph.jobs, before.jobs);

@@ -1,4 +1,4 @@
-//! Why a parameter has no usable value, and whether a text is of a type.
+//! Errors of parameter values, and type checks of texts.
 
 use super::{PRECEDENCE, ValueOrigin};
 use crate::domain::job::ParamType;
@@ -18,7 +18,7 @@ pub enum ParamError {
         /// Its text.
         text: String,
     },
-    /// A name outside the closed set.
+    /// A name that is not one of the supported references.
     #[error("parameter {param}: ${{{name}}} is not known; use {}", param_expressions::FORMS)]
     UnknownName {
         /// The parameter.
@@ -26,46 +26,46 @@ pub enum ParamError {
         /// The name in its text.
         name: String,
     },
-    /// A known function with something wrong in it.
+    /// A known function with wrong arguments.
     #[error("parameter {param}: ${{{name}}}: {said}")]
     WrongFunction {
         /// The parameter.
         param: String,
         /// The function in its text.
         name: String,
-        /// What is wrong, and what to do.
+        /// The problem and a hint.
         said: String,
     },
-    /// A known name that has no value in this batch.
+    /// A known name without a value in this batch.
     #[error("parameter {param}: ${{{name}}} has no value in this batch; {cure}")]
     NoValue {
         /// The parameter.
         param: String,
         /// The name in its text.
         name: String,
-        /// What to do about it.
+        /// A hint.
         cure: String,
     },
-    /// An output that was returned and cannot be handed on.
+    /// An output that was returned and is not usable.
     #[error("job {}, parameter {param} (type {}): {origin} cannot be handed on: {reason}", .origin.taker, .ty.as_str())]
     Unusable {
         /// The parameter.
         param: String,
-        /// Its type.
+        /// Type of the parameter.
         ty: ParamType,
-        /// The output, and who takes it.
+        /// The output, and the job that takes it.
         origin: ValueOrigin,
-        /// Why, and what to do.
+        /// The reason and a hint.
         reason: String,
     },
-    /// An output that is stored aside, where values are shown and not used.
+    /// An output that is stored aside, where values are only previewed.
     #[error("job {}, parameter {param}: {origin} is not loaded: it is {what}", .origin.taker)]
     NotLoaded {
         /// The parameter.
         param: String,
-        /// The output, and who takes it.
+        /// The output, and the job that takes it.
         origin: ValueOrigin,
-        /// Its type and its length.
+        /// Type and length of the output.
         what: String,
     },
     /// A name that a declared value may not use.
@@ -79,7 +79,7 @@ pub enum ParamError {
         /// The name in its text.
         name: String,
     },
-    /// Several parents have an output of that name.
+    /// Several parents have an output of this name.
     #[error(
         "parameter {param}: {} have an output of that name; say which: value: ${{jobs.{}.{param}}}",
         .parents.join(" and "), .parents[0]
@@ -148,9 +148,9 @@ fn form_of(ty: ParamType, text: &str) -> (bool, &'static str) {
     }
 }
 
-/// What a value that another job returned is not, though its parameter is declared so. Beside what may be given from
-/// outside it may be whatever some server holds in a value of that type; whether the one that takes it does, is seen
-/// there.
+/// The expected form, if a value returned by another job does not have the declared type of its
+/// parameter. Beyond the forms accepted from outside, it may have any value that some server
+/// supports in this type; whether the receiving server does is decided there.
 pub(super) fn returned_fault(ty: ParamType, text: &str) -> Option<&'static str> {
     let is_extreme = match ty {
         ParamType::Decimal => matches!(text, "NaN" | "Infinity" | "-Infinity"),
@@ -162,13 +162,14 @@ pub(super) fn returned_fault(ty: ParamType, text: &str) -> Option<&'static str> 
     (!is_extreme && !fits).then_some(expected)
 }
 
-/// `infinity`, years before Christ and beyond 9999 of PostgreSQL, and days of MySQL and MariaDB with zeros in them.
+/// `infinity`, years BC and beyond 9999 of PostgreSQL, and dates of MySQL and MariaDB with zeros in
+/// them.
 fn is_date_of_a_server(text: &str) -> bool {
     let Some(day) = DateParts::parse(text) else { return matches!(text, "infinity" | "-infinity") };
     day.month <= 12 && day.day <= 31
 }
 
-/// Such a day with a time.
+/// Such a date with a time.
 fn is_datetime_of_a_server(text: &str) -> bool {
     let (moment, era) = text.strip_suffix(" BC").map_or((text, ""), |moment| (moment, " BC"));
     let Some((day, time)) = moment.split_once(' ') else {
@@ -177,19 +178,19 @@ fn is_datetime_of_a_server(text: &str) -> bool {
     is_date_of_a_server(&format!("{day}{era}")) && is_datetime(&format!("2000-01-01 {time}"))
 }
 
-/// A day as a server writes it, which need not exist.
+/// A date as a server writes it, which need not exist in the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DateParts {
-    /// Its year; negative before Christ, where -1 is the year before the year 1.
+    /// Year; negative for BC, where -1 is the year before the year 1.
     pub year: i32,
-    /// Its month, 0 where there is none.
+    /// Month, 0 if missing.
     pub month: u32,
-    /// Its day, 0 where there is none.
+    /// Day of the month, 0 if missing.
     pub day: u32,
 }
 
 impl DateParts {
-    /// Reads `2024-02-29`, `5874897-12-31`, `0044-03-15 BC`, `0000-00-00`.
+    /// Parses `2024-02-29`, `5874897-12-31`, `0044-03-15 BC`, `0000-00-00`.
     pub fn parse(text: &str) -> Option<Self> {
         let (day, sign) = text.strip_suffix(" BC").map_or((text, 1), |day| (day, -1));
         let (year, rest) = day.split_once('-')?;
@@ -202,28 +203,28 @@ impl DateParts {
         Some(Self { year, month: month.parse().ok()?, day: day.parse().ok()? })
     }
 
-    /// Whether there is such a day in the calendar, in whatever year.
+    /// Whether the date exists in the calendar, for any year.
     pub fn exists(self) -> bool {
-        // There is no year 0; leap years come again after 400.
+        // There is no year 0; leap years repeat every 400 years.
         let counted = if self.year < 0 { self.year + 1 } else { self.year };
         let like = 2000 + counted.rem_euclid(400);
         self.year != 0 && NaiveDate::from_ymd_opt(like, self.month, self.day).is_some()
     }
 }
 
-/// A day that exists, in exactly this form: `2024-2-9` and `-001-01-01` are read by servers in ways of their
-/// own.
+/// An existing date in exactly this form: servers read `2024-2-9` and `-001-01-01` each in their
+/// own way.
 fn is_date(text: &str) -> bool {
     has_form(text, "0000-00-00") && !text.starts_with("0000") && text.parse::<NaiveDate>().is_ok()
 }
 
-/// 64 bits, with a sign or without: BIGINT UNSIGNED of MySQL and MariaDB reaches twice as far.
+/// 64 bits, signed or unsigned: BIGINT UNSIGNED of MySQL and MariaDB reaches twice as far.
 fn is_int(text: &str) -> bool {
     text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
 }
 
-/// A date and time with an offset behind it, as a `timestamptz` is returned. A server that took it as one without a zone
-/// would drop the offset without a word.
+/// A date and time followed by an offset, the form in which a `timestamptz` is returned. A server
+/// that read it as a value without a zone would silently drop the offset.
 fn has_zone(text: &str) -> bool {
     let text = text.strip_suffix(" BC").unwrap_or(text);
     let Some(at) = text.rfind(['+', '-', 'Z']) else { return false };

@@ -1,4 +1,5 @@
-//! What an HTTP job sends: its URL, which stays below the registered one, its headers and its body.
+//! Builds the request of an HTTP job: its URL, which stays below the registered base URL, its
+//! headers and its body.
 
 use crate::domain::job::ParamType;
 use crate::domain::job::body::{HttpBody, HttpCall, HttpHost};
@@ -13,27 +14,27 @@ use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use url::Url;
 
-/// Methods a call may have.
+/// Permitted methods.
 pub static METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
-/// Headers that are not the definition's to set: they say where a message begins, ends and goes.
+/// Headers that a definition may not set, because they control framing and routing of the message.
 pub const OWN_HEADERS: [&str; 6] =
     ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te"];
 
-/// The header by which a host knows a call that it has done already. A job may set it itself; a host
-/// may not, because all calls would share it.
+/// The header by which a server recognizes a repeated call. A job may set it itself; a host may
+/// not, because all its calls would share the value.
 pub const KEY_HEADER: &str = "idempotency-key";
 
-/// What a header may hold of a key: ASCII as it is but for controls, blanks and `%`.
+/// Characters of a key that are escaped in a header: controls, blanks and `%`.
 const KEY_ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
-/// An idempotency key as the value of a header: what is not ASCII is percent-encoded, and so is `%`,
-/// so that two keys never become one.
+/// An idempotency key as a header value: non-ASCII characters and `%` are percent-encoded, so that
+/// two keys never become one.
 pub fn key_value(key: &str) -> String {
     utf8_percent_encode(key, KEY_ESCAPED).to_string()
 }
 
-/// What needs no escape in a URL wherever it stands.
+/// Characters that are escaped anywhere in a URL.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 impl HttpHost {
@@ -43,13 +44,13 @@ impl HttpHost {
     }
 }
 
-/// Whether a call can be made again without harm when nobody knows what became of the first.
+/// Whether a call can be repeated without harm when the outcome of the first is unknown.
 pub fn is_safe(method: &str) -> bool {
     matches!(method, "GET" | "HEAD")
 }
 
-/// Reads the URL of a host. An error holds nothing of the URL, which may hold a secret where none may
-/// be.
+/// Parses the base URL of a host. An error contains nothing of the URL, which may contain a secret
+/// by mistake.
 pub fn parse_base_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text.trim()).map_err(|error| format!("is not readable: {error}"))?;
     let fault = if !matches!(url.scheme(), "http" | "https") {
@@ -81,7 +82,7 @@ pub fn names(text: &str) -> Result<Vec<&str>, String> {
     Ok(found)
 }
 
-/// What is wrong with the path of a call, as it is written.
+/// The fault of a call's path as written, if any.
 pub fn path_fault(path: &str) -> Option<&'static str> {
     let bare = path.split(['?', '#']).next().unwrap_or_default();
     if path.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
@@ -93,7 +94,7 @@ pub fn path_fault(path: &str) -> Option<&'static str> {
     climbs(bare).then_some("leads above the host's own URL with '..'; write the path without dots")
 }
 
-/// Whether a segment is `.` or `..` in any spelling that a URL reader knows.
+/// Whether a segment is `.` or `..` in any encoding that a URL parser knows.
 fn climbs(path: &str) -> bool {
     path.split('/').any(|segment| {
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
@@ -101,7 +102,7 @@ fn climbs(path: &str) -> bool {
     })
 }
 
-/// A text with each `{name}` replaced by the parameter; the text of a secret is not given away.
+/// Replaces each `{name}` by the parameter; errors do not contain the text of a secret.
 pub fn fill_argument(text: &str, params: &[BoundParam]) -> Result<String, String> {
     for name in names(text)? {
         let param = params.iter().find(|p| p.name == name);
@@ -134,7 +135,7 @@ fn filled(
     Ok(made)
 }
 
-/// The URL of a call. Whatever the parameters hold, it stays below the host's own URL.
+/// The URL of a call. Whatever the parameters contain, it stays below the host's base URL.
 pub fn build_url(base: &Url, call: &HttpCall, params: &[BoundParam]) -> Result<Url, String> {
     let path = filled(&call.path, params, |v| Ok(utf8_percent_encode(v, ESCAPED).to_string()))
         .map_err(|why| format!("path: {why}"))?;
@@ -152,7 +153,7 @@ pub fn build_url(base: &Url, call: &HttpCall, params: &[BoundParam]) -> Result<U
     if stays { Ok(url) } else { Err("path leads away from the host's own URL".to_owned()) }
 }
 
-/// The value of a header of a call. A line break in it would begin a header of somebody else's.
+/// A header value of a call. A line break in it would allow header injection and is refused.
 pub fn header(
     text: &str,
     params: &[BoundParam],
@@ -182,7 +183,7 @@ fn header_pieces(text: &str) -> Result<Vec<ParamPiece>, String> {
         .map_err(|_| "holds a ${…} that is not ${secret.NAME}".to_owned())
 }
 
-/// What is wrong with the value of a header, as it is written; else the names in its `{…}`.
+/// The names in `{…}` of a header value as written, or its fault.
 pub fn header_names(text: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for piece in header_pieces(text)? {
@@ -197,14 +198,14 @@ pub fn header_names(text: &str) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// The secrets that the headers of a call ask for.
+/// The secrets that the headers of a call refer to.
 pub fn secrets(call: Option<&impl Borrow<HttpCall>>, host: Option<&HttpHost>) -> BTreeSet<String> {
     let of_call = call.into_iter().flat_map(|call| call.borrow().headers.values());
     let texts = of_call.chain(host.into_iter().flat_map(|host| host.headers.values()));
     texts.flat_map(|text| secret_names(text)).collect()
 }
 
-/// The parameters that no path and no header uses: those that travel in the body.
+/// The parameters that neither the path nor a header uses: they are sent in the body.
 fn in_body<'a>(call: &HttpCall, params: &'a [BoundParam]) -> Vec<&'a BoundParam> {
     let mut used: Vec<String> =
         names(&call.path).unwrap_or_default().into_iter().map(str::to_owned).collect();
@@ -228,7 +229,7 @@ pub fn build_body(call: &HttpCall, params: &[BoundParam]) -> Option<(&'static st
     }
 }
 
-/// Parameters as a JSON object, typed.
+/// Parameters as a JSON object, with JSON types.
 pub fn object(params: &[impl Borrow<BoundParam>]) -> String {
     let one = |p: &BoundParam| format!("{}:{}", quoted(&p.name), param_to_json(p));
     let fields: Vec<String> = params.iter().map(|p| one(p.borrow())).collect();
@@ -239,7 +240,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A value as JSON, with every digit: serde's own numbers would round a decimal.
+/// A value as JSON with every digit: serde's own numbers would round a decimal.
 fn param_to_json(param: &BoundParam) -> String {
     let Some(text) = param.expose_text() else { return "null".to_owned() };
     match param.ty {

@@ -1,4 +1,5 @@
-//! The parameters of an order against what is declared: every fault at once, before a row is written.
+//! Checks the parameters of a batch request against the declarations: every fault at once, before a
+//! row is written.
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::body::Items;
@@ -7,31 +8,32 @@ use crate::domain::job::{JobDef, JobDependency, Param, ParamDecl, ParamMode, Par
 use crate::domain::params::{ParamError, Reference, check_text, references};
 use std::collections::{BTreeMap, HashSet};
 
-/// What the parameters of an order meet.
+/// The declarations that apply to a request.
 #[derive(Clone, Copy, Debug)]
 pub struct DeclaredParams<'a> {
     /// The group.
     pub group_code: &'a GroupCode,
-    /// What it declares.
+    /// Declared by the group.
     pub group: &'a [ParamDecl],
-    /// What is declared for all groups.
+    /// Declared for all groups.
     pub global: &'a [ParamDecl],
     /// The jobs that will run.
     pub jobs: &'a [JobDef],
-    /// What they depend on.
+    /// Their dependencies.
     pub dependencies: &'a [JobDependency],
 }
 
-/// What is wrong with an order's parameters, and what is only worth a word.
+/// Faults and warnings about the parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// The order is refused for these.
+    /// Reasons to refuse the request.
     pub faults: Vec<String>,
-    /// It is not for these.
+    /// Warnings that do not refuse it.
     pub warnings: Vec<String>,
 }
 
-/// Looks at the parameters of an order. No value of a parameter that is declared secret is repeated.
+/// Checks the parameters of a request. No value of a parameter that is declared secret is repeated
+/// in a message.
 pub fn check(given: &BTreeMap<String, String>, declared: DeclaredParams<'_>) -> Findings {
     let mut found = Findings::default();
     for (name, text) in given {
@@ -47,7 +49,7 @@ impl<'a> DeclaredParams<'a> {
         self.group.iter().chain(self.global)
     }
 
-    /// Parameters of jobs that take a value of the batch.
+    /// Parameters of jobs that can take a value of the batch.
     fn params(self) -> impl Iterator<Item = (&'a JobCode, &'a Param)> {
         let of = |job: &'a JobDef| job.params.iter().map(move |p| (&job.code, p));
         self.jobs.iter().flat_map(of).filter(|(_, p)| p.mode != ParamMode::Out)

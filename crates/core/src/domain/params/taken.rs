@@ -1,10 +1,10 @@
-//! How an output becomes the value of a parameter.
+//! Converts an output to the value of a parameter.
 
 use crate::domain::job::ParamType;
 use crate::domain::value::ValueType;
 
-/// The text with which a parameter of that type takes an output, or why it cannot. What a script printed,
-/// or an earlier version stored, has no type.
+/// The text with which a parameter of this type takes an output, or why it cannot. Outputs printed
+/// by a script, or stored by an earlier version, have no type.
 pub(super) fn text_for(
     ty: ParamType,
     found: Option<ValueType>,

@@ -6,7 +6,7 @@ fn code(text: &str) -> JobCode {
     JobCode::parse(text).expect(text)
 }
 
-/// A job with the parameter `p`, and what lies in each layer around it.
+/// A job with the parameter `p`, and the values of each layer.
 struct World {
     job: JobDef,
     batch: BatchValues,
@@ -105,7 +105,7 @@ fn the_closed_set_of_names() {
         (ParamType::Text, "user:${secret.LEDGER}", "user:hunter22"),
         (ParamType::Text, "${idem_key}", "3f2a/202407/GL/2"),
         (ParamType::Int, "${attempt}", "3"),
-        // What comes out of a name is not looked at again.
+        // A replaced name is not replaced again.
         (ParamType::Text, "${params.trick}", "${batch_no}"),
     ] {
         assert_eq!(resolved(ty, text), Ok(Some(value.to_owned())), "{text}");
@@ -193,25 +193,25 @@ fn without_any_layer_it_is_null_or_refused() {
         "parameter p is required and no layer has a value for it (batch > job > upstream outputs > \
          group > global); give it to the batch: --param p=VALUE"
     );
-    // NULL from above is a value of that layer, and no answer to `required`.
+    // NULL from a parent is a value of that layer, but does not satisfy `required`.
     world.job.params[0].name = "empty".into();
     assert!(world.each().expect_err("NULL").contains("parameter empty is required"));
     world.job.params[0].need = ParamNeed::Optional;
     assert_eq!(world.each().expect("NULL").layer, Some(Layer::Upstream));
-    // The same by name; but it is no part of a text.
+    // The same by name; but NULL cannot be a part of a text.
     world.job.params[0].value = Some("${jobs.FX.LOAD.empty}".into());
     let got = world.each().expect("NULL");
     assert_eq!((got.layer, got.param.value), (Some(Layer::Job), None));
     world.job.params[0].value = Some("x${jobs.FX.LOAD.empty}".into());
     assert!(world.each().expect_err("NULL").contains("it is NULL, which is no part of a text"));
-    // What cannot be handed on is an error that names the job, by name and by layer.
+    // An unusable output is an error that names the job, by name and by layer.
     for value in [Some("${jobs.FX.LOAD.huge}".to_owned()), None] {
         world.job.params[0] = Param { name: "huge".into(), value, ..Param::default() };
         let said =
             "parameter huge (type text): ${jobs.FX.LOAD.huge} cannot be handed on: column huge";
         assert!(world.each().expect_err("unusable").contains(said));
     }
-    // What only comes back needs nothing.
+    // A parameter that is only returned needs no value.
     world.job.params[0] = Param {
         name: "both".into(),
         mode: ParamMode::Out,
@@ -252,13 +252,13 @@ fn secrets_are_hidden_wherever_they_pass() {
         assert!(!shown.contains("hunter22") && !shown.contains("tok-1234"), "{shown}");
         let needed = secrets_needed(&world.job, world.layers(), &output).expect("names");
         assert_eq!(needed.len(), 1, "{name}");
-        // Without the secrets everything is worked out all the same, masked.
+        // Without the secrets everything is resolved as well, masked.
         world.job.params[0].ty = ParamType::Int;
         let outside = ParamSources { output: &output, secret: None };
         let masked = resolve_each(&world.job, world.layers(), outside).remove(0).expect("masked");
         assert_eq!(masked.param.value.as_ref().map(MaskedValue::shown), Some("***"));
     }
-    // Declared secret at the job: a plain value from above is hidden too.
+    // Declared secret at the job: a plain value from a parent is hidden too.
     let mut world = world(ParamType::Text, None);
     world.job.params[0] =
         Param { name: "rows".into(), secrecy: Secrecy::Secret, ..Param::default() };

@@ -1,4 +1,4 @@
-//! Works out one parameter: the first layer that has a value, and the `${…}` in it.
+//! Resolves one parameter: the first layer that has a value, and the `${…}` in it.
 
 use super::fault::{ParamError, check_type, returned_fault};
 use super::taken::text_for;
@@ -12,17 +12,18 @@ use crate::domain::value::{bytes_text, parse_bytes};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// What is known while the parameters of one job are worked out.
+/// Inputs for resolving the parameters of one job.
 pub(super) struct ParamResolution<'a> {
     pub(super) job: &'a JobDef,
     pub(super) layers: Layers<'a>,
     pub(super) outside: ParamSources<'a>,
 }
 
-/// Names of secrets that were asked for on the way.
+/// Names of the secrets requested while resolving.
 pub(super) type RequestedSecrets<'a> = &'a RefCell<BTreeSet<String>>;
 
-/// Bytes in one form, whichever they were given in. A secret is left as it is, because it is masked so.
+/// Normalizes bytes to one text form. A secret is left unchanged, because it is masked in this
+/// form.
 fn one_form(ty: ParamType, value: MaskedValue) -> MaskedValue {
     match (ty, value) {
         (ParamType::Bytes, MaskedValue::Open(text)) => {
@@ -32,7 +33,7 @@ fn one_form(ty: ParamType, value: MaskedValue) -> MaskedValue {
     }
 }
 
-/// A value, and the output that it is.
+/// A value, and the output that it comes from, if any.
 #[derive(Default)]
 pub(super) struct GivenValue {
     value: Option<MaskedValue>,
@@ -45,7 +46,7 @@ impl From<MaskedValue> for GivenValue {
     }
 }
 
-/// Refuses a value that another job returned and that is of another type than its parameter.
+/// Refuses a value returned by another job whose form does not match the parameter's type.
 fn refuse_returned(
     param: &Param,
     value: &MaskedValue,
@@ -67,7 +68,7 @@ impl ParamResolution<'_> {
         if let (Some(value), Some(origin)) = (&value, &origin) {
             refuse_returned(param, value, origin)?;
         } else if let Some(value) = &value {
-            // Without the secrets there is only a mask to look at.
+            // Without the secrets only masks are available, which cannot be checked.
             if self.outside.secret.is_some() || !value.is_secret() {
                 check_type(&param.name, param.ty, value)?;
             }
@@ -120,8 +121,8 @@ impl ParamResolution<'_> {
         })
     }
 
-    /// A value of the batch: it comes from outside, so nothing in it is looked at but the name of a
-    /// secret, which was checked when the batch was opened.
+    /// A value of the batch: it comes from outside, so nothing in it is replaced except the name of
+    /// a secret, which was checked when the batch was opened.
     fn given(
         &self,
         param: &str,
@@ -134,7 +135,8 @@ impl ParamResolution<'_> {
         }
     }
 
-    /// The job's own value. One that is an output and nothing else is that output, NULL as well.
+    /// The job's own value. A value that consists of an output reference only is that output,
+    /// including NULL.
     fn job_value(
         &self,
         param: &Param,
@@ -150,7 +152,7 @@ impl ParamResolution<'_> {
         self.expand(name, text, asked).map(GivenValue::from)
     }
 
-    /// An output as the value of a parameter of that name and type; `None` is NULL.
+    /// An output as the value of a parameter of this name and type; `None` is NULL.
     fn handed_on(
         &self,
         param: &Param,
@@ -308,7 +310,7 @@ impl ParamResolution<'_> {
         self.layers.start.ok_or_else(|| said.to_owned())
     }
 
-    /// `${params.KEY}`: the batch's, else the group's, else that of all groups.
+    /// `${params.KEY}`: the batch's, otherwise the group's, otherwise that of all groups.
     fn param(
         &self,
         key: &str,

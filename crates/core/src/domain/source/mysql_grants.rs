@@ -1,9 +1,9 @@
-//! The rights of a user of MySQL or MariaDB, read from what SHOW GRANTS prints.
+//! Privileges of a MySQL or MariaDB user, parsed from the output of SHOW GRANTS.
 //!
-//! Without a name SHOW GRANTS lists what the session may do, with the rights of its active roles. On MariaDB the line
-//! of a user holds the hash of the password, so no line is ever shown.
+//! Without a user name SHOW GRANTS lists the privileges of the session, including its active roles.
+//! On MariaDB the line of a user contains the hash of the password, so no line is ever shown.
 
-/// What procedures and functions are to a GRANT.
+/// Kind of a routine in a GRANT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutineKind {
     /// `ON PROCEDURE`
@@ -14,7 +14,7 @@ pub enum RoutineKind {
     Package,
 }
 
-/// All rights of a user.
+/// All privileges of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MysqlGrants {
     entries: Vec<GrantEntry>,
@@ -22,9 +22,10 @@ pub struct MysqlGrants {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct GrantEntry {
-    /// A REVOKE takes rights on one database away from a user that has them on all (MySQL's partial revokes).
+    /// A REVOKE removes privileges on one database from a user that has them globally (MySQL's
+    /// partial revokes).
     is_revoke: bool,
-    /// In capitals, without lists of columns.
+    /// In upper case, without lists of columns.
     privileges: Vec<String>,
     scope: GrantScope,
 }
@@ -39,26 +40,28 @@ enum GrantScope {
 }
 
 impl MysqlGrants {
-    /// Reads the lines. One that is not understood grants nothing.
+    /// Parses the lines. A line that is not understood grants nothing.
     pub fn parse<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
         Self { entries: lines.into_iter().filter_map(parse_line).collect() }
     }
 
-    /// Whether the user has a right on the whole server.
+    /// Whether the user has a global privilege.
     pub fn has_global(&self, privilege: &str) -> bool {
         self.entries
             .iter()
             .any(|e| !e.is_revoke && e.scope == GrantScope::Global && e.grants(privilege))
     }
 
-    /// Whether the user may end a session that acts as another user, as one does inside a SQL SECURITY DEFINER
-    /// procedure. Measured on MariaDB 10.11 and MySQL 9.7: each of these three suffices, also by a role.
+    /// Whether the user may end a session that acts as another user, as one does inside a SQL
+    /// SECURITY DEFINER procedure. Measured on MariaDB 10.11 and MySQL 9.7: each of these three
+    /// privileges suffices, also through a role.
     pub fn may_stop_other_users(&self) -> bool {
         ["CONNECTION ADMIN", "CONNECTION_ADMIN", "SUPER"].iter().any(|right| self.has_global(right))
     }
 
-    /// Whether the user may call a routine. Where several entries fit a database the server takes the narrowest
-    /// alone; here each counts, so that nothing is refused that the server would run.
+    /// Whether the user may execute a routine. Where several entries match a database the server
+    /// uses only the narrowest; here each counts, so that nothing is refused that the server would
+    /// run.
     pub fn may_execute(&self, kind: RoutineKind, schema: &str, name: &str) -> bool {
         let execute = "EXECUTE";
         let is_revoked = self.entries.iter().any(|e| {
@@ -100,7 +103,7 @@ fn parse_line(line: &str) -> Option<GrantEntry> {
     Some(GrantEntry { is_revoke, privileges: parse_privileges(list), scope: parse_scope(object)? })
 }
 
-/// Where ` ON ` stands, outside of quotes and lists of columns.
+/// Position of ` ON ` outside quotes and lists of columns.
 fn find_on(text: &str) -> Option<usize> {
     let (mut quote, mut depth) = (None, 0_u32);
     for (at, c) in text.char_indices() {
@@ -154,7 +157,7 @@ fn parse_scope(object: &str) -> Option<GrantScope> {
     Some(if rest.starts_with('*') { GrantScope::Database(schema) } else { GrantScope::Table })
 }
 
-/// A name in quotes, which may hold its quote twice, or without; and what stands behind it.
+/// Parses a name, quoted (a doubled quote stands for one) or plain; returns the rest too.
 fn parse_name(text: &str) -> Option<(String, &str)> {
     let quote = text.chars().next()?;
     if !matches!(quote, '`' | '"') {
@@ -176,7 +179,7 @@ fn parse_name(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Whether a pattern of SQL's LIKE covers a text.
+/// Whether a pattern of SQL's LIKE matches a text.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut letters = pattern.chars();
     match letters.next() {

@@ -1,24 +1,24 @@
-//! The name of a procedure or function as a job gives it: parts, quotes, and types behind it.
+//! Parses the name of a procedure or function in a job: parts, quotes, and parameter types.
 
 /// A name of up to three parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutineName<'a> {
-    /// Its parts without their quotes: schema, package and name, as far as they are there.
+    /// Its unquoted parts: schema, package and name, as far as present.
     pub parts: Vec<String>,
     /// Whether a part is quoted, so that its case counts.
     pub is_quoted: bool,
-    /// What stands between parentheses behind it: the types that choose one of several.
+    /// The text in parentheses after it: the types that select one of several overloads.
     pub types: Option<&'a str>,
 }
 
-/// Whether a part needs no quotes to be read.
+/// Whether a part can be written without quotes.
 pub fn is_plain_part(part: &str) -> bool {
     !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || "_$#".contains(c))
 }
 
 impl<'a> RoutineName<'a> {
-    /// `name`, `schema.name` or `schema.package.name`, each part plain or in double quotes or backticks, in
-    /// which two quotes are one.
+    /// Parses `name`, `schema.name` or `schema.package.name`, each part plain or in double quotes
+    /// or backticks; a doubled quote stands for one.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (mut parts, mut is_quoted) = (Vec::new(), false);
         let mut rest = text.trim();
@@ -50,7 +50,7 @@ impl<'a> RoutineName<'a> {
     }
 }
 
-/// What stands before the closing quote, and what follows it.
+/// Splits at the closing quote: the text before it, and the rest.
 fn parse_quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let (mut part, mut rest) = (String::new(), text);
     loop {

@@ -1,19 +1,19 @@
-//! Tables of another scheduler, as its database or an export of it gives them: every value is a text, and nothing of it
-//! is checked yet.
+//! Tables of another scheduler, read from its database or an export: every value is a text, and
+//! nothing is checked yet.
 
 use crate::domain::source::DialectName;
 use std::collections::BTreeMap;
 
-/// All that is read of another scheduler.
+/// Everything read from another scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerTables {
     /// Each table once.
     pub tables: Vec<SchedulerTable>,
-    /// What its server says of itself.
+    /// Facts about its server.
     pub server: SchedulerServer,
 }
 
-/// A table with its rows, in the order of their keys.
+/// A table with its rows, in key order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerTable {
     /// Its name with its schema: `cron.job`.
@@ -24,59 +24,59 @@ pub struct SchedulerTable {
     pub rows: Vec<SchedulerRow>,
 }
 
-/// A row: what stands in each column, by its name in lower case; none is NULL.
+/// A row: column values by lower-case name; none is NULL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerRow(pub BTreeMap<String, Option<String>>);
 
 /// The server on which the tables are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerServer {
-    /// Where it is, without a password; none for an export.
+    /// URL without a password; none for an export.
     pub url: Option<String>,
-    /// Its version in its own words.
+    /// Version as reported.
     pub version: String,
-    /// The name of its time zone, where it has one of IANA.
+    /// IANA name of its time zone, if known.
     pub zone: Option<String>,
-    /// Seconds by which its clock is ahead of UTC now.
+    /// Current offset of its clock to UTC, in seconds.
     pub utc_offset_sec: Option<i32>,
-    /// Settings that change what the tables mean, by name.
+    /// Settings that affect the meaning of the tables, by name.
     pub settings: BTreeMap<String, String>,
 }
 
-/// A table that is asked for.
+/// A table to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantedTable {
-    /// Its schema; empty for the one in which the connection is.
+    /// Schema; empty: the connection's current schema.
     pub schema: &'static str,
     /// Its name.
     pub table: &'static str,
-    /// The columns whose values give the order of its rows.
+    /// Columns that define the order of rows.
     pub order: &'static [&'static str],
-    /// A condition on its rows, in SQL, without values of anybody.
+    /// A condition on its rows, in SQL, without user-supplied values.
     pub condition: &'static str,
-    /// Whether there is nothing to import without it.
+    /// Whether the table is required.
     pub presence: TablePresence,
 }
 
-/// Whether a table has to be there.
+/// Whether a table is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TablePresence {
-    /// Without it this is another database.
+    /// Required: without it, this is not the expected database.
     Needed,
-    /// Releases differ.
+    /// Optional: it depends on the release.
     Optional,
 }
 
-/// What is asked of a database of another scheduler.
+/// The tables and settings to read from another scheduler's database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantedTables {
-    /// The scheduler, for people.
+    /// Display name of the scheduler.
     pub system: &'static str,
-    /// The kinds of database that it may be in.
+    /// Dialects of database that it supports.
     pub dialects: &'static [DialectName],
     /// Its tables.
     pub tables: &'static [WantedTable],
-    /// Settings of the server that count, by name.
+    /// Names of the server settings to read.
     pub settings: &'static [&'static str],
 }
 
@@ -92,7 +92,7 @@ impl WantedTable {
 }
 
 impl SchedulerTables {
-    /// The rows of a table; none of one that is not there.
+    /// The rows of a table; empty for a missing table.
     pub fn table_rows(&self, name: &str) -> &[SchedulerRow] {
         self.tables.iter().find(|table| table.name == name).map_or(&[], |table| &table.rows)
     }
@@ -109,22 +109,22 @@ impl SchedulerRow {
         Self(pairs.iter().map(|(k, v)| ((*k).to_owned(), Some((*v).to_owned()))).collect())
     }
 
-    /// What stands in a column; none for NULL and for a column that is not there.
+    /// A column's value; none for NULL and for a missing column.
     pub fn value(&self, column: &str) -> Option<&str> {
         self.0.get(column)?.as_deref()
     }
 
-    /// The same without the spaces around it, and nothing in place of none.
+    /// The value without surrounding spaces; empty for none.
     pub fn trimmed_value(&self, column: &str) -> &str {
         self.value(column).unwrap_or_default().trim()
     }
 
-    /// A whole number; none for NULL and for what is no number.
+    /// A whole number; none for NULL and for other text.
     pub fn number(&self, column: &str) -> Option<i64> {
         self.value(column)?.trim().parse().ok()
     }
 
-    /// A truth value, as databases write them.
+    /// A boolean in any form that databases use.
     pub fn is_true(&self, column: &str) -> bool {
         matches!(
             self.trimmed_value(column).to_ascii_lowercase().as_str(),

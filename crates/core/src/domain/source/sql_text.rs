@@ -28,11 +28,11 @@ impl SqlText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum TransactionMode {
-    /// All statements in one; an error undoes them all.
+    /// All statements in one transaction; an error rolls all back.
     #[default]
     One,
-    /// Each statement in one of its own.
+    /// Each statement in its own transaction.
     Each,
-    /// None is opened: the statements say BEGIN and COMMIT themselves.
+    /// None is opened: the statements contain BEGIN and COMMIT themselves.
     None,
 }

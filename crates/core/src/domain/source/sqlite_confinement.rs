@@ -1,11 +1,13 @@
-//! Statements that take a SQLite session out of its own file, or reach the rest of the process.
+//! Detects statements that let a SQLite session leave its own file, or affect the rest of the
+//! process.
 //!
-//! The driver offers neither SQLite's authorizer nor `SQLITE_LIMIT_ATTACHED` without `unsafe`, so the text is
-//! read before it is sent. That is sound because each of these statements begins with a keyword that cannot be
-//! quoted, stands in no trigger, view or function, and SQLite cuts text into tokens without context. The tokens
-//! here are cut exactly as SQLite cuts them (`sqlite3GetToken`); `tests/it/sqlite_confinement.rs` compares both.
+//! The driver offers neither SQLite's authorizer nor `SQLITE_LIMIT_ATTACHED` without `unsafe`, so
+//! the text is parsed before it is sent. That is sound because each of these statements begins with
+//! a keyword that cannot be quoted and cannot occur in a trigger, view or function, and because
+//! SQLite's tokenizer is context-free. The tokens here are cut exactly as SQLite cuts them
+//! (`sqlite3GetToken`); `tests/it/sqlite_confinement.rs` compares both.
 
-/// Pragmas whose setting is one for all connections of the process.
+/// Pragmas whose setting applies to all connections of the process.
 const PROCESS_PRAGMAS: [&str; 4] =
     ["temp_store_directory", "data_store_directory", "soft_heap_limit", "hard_heap_limit"];
 
@@ -14,7 +16,7 @@ const PROCESS_PRAGMAS: [&str; 4] =
 pub struct ForbiddenStatement {
     /// The line of the text on which it begins, counted from 1.
     pub line: u32,
-    /// Which one it is.
+    /// The kind of statement.
     pub kind: ForbiddenKind,
 }
 
@@ -33,7 +35,7 @@ pub enum ForbiddenKind {
 }
 
 impl ForbiddenKind {
-    /// What to do instead.
+    /// An alternative.
     pub fn hint_text(&self) -> &'static str {
         match self {
             Self::Attach => "declare a source for the other file and give it a job of its own",
@@ -45,7 +47,7 @@ impl ForbiddenKind {
     }
 }
 
-/// Lets a text through that stays within its file.
+/// Accepts a text that stays within its file; otherwise returns the error.
 pub fn confine_to_file(sql: &str) -> Result<(), String> {
     find_forbidden_statement(sql)
         .map_or(Ok(()), |found| Err(format!("{}; {}", found.kind, found.kind.hint_text())))
@@ -74,20 +76,21 @@ pub fn find_forbidden_statement(sql: &str) -> Option<ForbiddenStatement> {
     None
 }
 
-/// What is known of the statement that is being read.
+/// Parser state within a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConfinedStatement {
-    /// No token of it was seen.
+    /// Before the first token.
     Unread,
     Vacuum,
     Pragma,
-    /// It may be anything else.
+    /// Any other statement.
     Other,
 }
 
 impl ConfinedStatement {
-    /// Takes the next token into account. A semicolon starts a statement anew wherever it stands: in the body
-    /// of a trigger, where SQLite goes on, none of the forbidden statements could follow it anyway.
+    /// Processes the next token. A semicolon starts a new statement wherever it occurs: in the body
+    /// of a trigger, where SQLite continues, none of the forbidden statements could follow it
+    /// anyway.
     fn read_token(self, token: ConfinementToken, text: &[u8]) -> (Self, Option<ForbiddenKind>) {
         match (self, token) {
             (_, ConfinementToken::Blank) => (self, None),
@@ -114,7 +117,8 @@ impl ConfinedStatement {
     }
 }
 
-/// A name may be quoted in four ways. Nothing in these names needs doubling, so the quotes are only taken off.
+/// A name may be quoted in four ways. These names contain nothing that needs doubling, so removing
+/// the quotes suffices.
 fn process_pragma(text: &[u8]) -> Option<ForbiddenKind> {
     let is_quote = |byte: &u8| b"'\"`[]".contains(byte);
     let name: Vec<u8> = text.iter().filter(|byte| !is_quote(byte)).copied().collect();
@@ -136,18 +140,19 @@ enum ConfinementToken {
     Other,
 }
 
-/// Whether a byte may stand in a name: SQLite's `IdChar`.
+/// Whether a byte may be part of a name: SQLite's `IdChar`.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// SQLite's `isspace`, which knows the vertical tab; `is_ascii_whitespace` does not.
+/// SQLite's `isspace`, which includes the vertical tab; `is_ascii_whitespace` does not.
 fn is_space(byte: u8) -> bool {
     byte == 0x0b || byte.is_ascii_whitespace()
 }
 
-/// The token at `at`, which is inside `text`, and where it ends. Of two readings the one that lets more
-/// statements begin is taken: a vertical tab and NUL, at which SQLite fails, are a space and a semicolon.
+/// The token at `at`, which is inside `text`, and its end. Of two readings the one that allows more
+/// statements to begin is used: a vertical tab and NUL, at which SQLite fails, are a space and a
+/// semicolon.
 fn next_token(text: &[u8], at: usize) -> (ConfinementToken, usize) {
     let rest = &text[at..];
     let (token, length) = match rest[0] {
@@ -183,7 +188,7 @@ fn length_while(rest: &[u8], fits: impl Fn(u8) -> bool) -> usize {
     rest.iter().take_while(|byte| fits(**byte)).count()
 }
 
-/// A comment without end reaches to the end of the text.
+/// An unterminated comment extends to the end of the text.
 fn comment_length(rest: &[u8]) -> usize {
     rest[2..].windows(2).position(|pair| pair == b"*/").map_or(rest.len(), |end| end + 4)
 }
@@ -203,8 +208,8 @@ fn quoted_length(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// `:name`, and Tcl's `$name::part(index)`: what stands in those parentheses is swallowed up to a space, quotes
-/// and semicolons as well.
+/// `:name`, and Tcl's `$name::part(index)`: everything in those parentheses up to a space is part
+/// of the token, including quotes and semicolons.
 fn variable_length(rest: &[u8]) -> usize {
     let (mut at, mut named) = (1, false);
     while at < rest.len() {

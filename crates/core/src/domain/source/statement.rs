@@ -23,7 +23,7 @@ pub struct SqlStatement {
     pub is_routine: bool,
 }
 
-/// A stretch of a body; the pieces in their order are the whole body.
+/// A piece of a body; the pieces in order are the whole body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SqlPiece {
     kind: PieceKind,
@@ -51,7 +51,8 @@ pub fn split(sql: &str, dialect: DialectName) -> Vec<SqlStatement> {
         line += u32::try_from(newlines).unwrap_or(u32::MAX);
         seen = piece.start;
         let text = sql[piece.start..piece.end].trim_end();
-        // A space that is none to the databases, such as a vertical tab, is no statement either.
+        // White space that the databases do not treat as such, for example a vertical tab, is not a
+        // statement either.
         if text.is_empty() {
             continue;
         }
@@ -64,7 +65,7 @@ pub fn split(sql: &str, dialect: DialectName) -> Vec<SqlStatement> {
     statements
 }
 
-/// What is known of the statement that is being read.
+/// Parser state within a statement.
 #[derive(Default)]
 struct StatementScanner {
     start: Option<usize>,
@@ -79,7 +80,7 @@ struct StatementScanner {
 }
 
 impl StatementScanner {
-    /// Takes one word of the statement into account.
+    /// Processes one word of the statement.
     fn read_word(&mut self, word: &str, dialect: DialectName) {
         let word = word.to_ascii_uppercase();
         self.words += 1;
@@ -106,7 +107,7 @@ impl StatementScanner {
     }
 
     fn track_nesting(&mut self, word: &str, dialect: DialectName) {
-        // `END IF` and its like close what was never counted.
+        // `END IF` and similar ends close blocks that are not counted.
         if self.ended {
             self.ended = false;
             if !matches!(word, "IF" | "LOOP" | "WHILE" | "REPEAT" | "FOR") {
@@ -124,7 +125,7 @@ impl StatementScanner {
         }
     }
 
-    /// A mark or a quoted piece follows: an `END` before it stood alone.
+    /// A mark or a quoted piece follows: an `END` before it was complete.
     fn other(&mut self) {
         if std::mem::take(&mut self.ended) {
             self.depth = self.depth.saturating_sub(1);
@@ -201,7 +202,7 @@ fn push_piece(found: &mut Vec<SqlPiece>, kind: PieceKind, start: usize, end: usi
     }
 }
 
-/// `DELIMITER //` at the start of a line: the new delimiter, and where the line ends.
+/// Parses `DELIMITER //` at the start of a line: the new delimiter, and the end of the line.
 fn delimiter_line(sql: &str, at: usize, dialect: DialectName) -> Option<(&str, usize)> {
     if dialect != DialectName::Mysql {
         return None;
@@ -216,9 +217,9 @@ fn delimiter_line(sql: &str, at: usize, dialect: DialectName) -> Option<(&str, u
     Some((name, at + line.len()))
 }
 
-/// Whether a statement is a question: it begins as one that gives rows, and writes no file on the
-/// server. Whether a function that it calls changes something only the server's read-only session can
-/// tell.
+/// Whether a statement is a query: it begins as one that returns rows, and writes no file on the
+/// server. Whether a function that it calls changes data is decided only by the server's read-only
+/// session.
 pub fn is_question(statement: &SqlStatement, dialect: DialectName) -> bool {
     const FIRST: [&str; 6] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"];
     let words = words(&statement.text, dialect, usize::MAX);
@@ -230,9 +231,9 @@ pub fn is_question(statement: &SqlStatement, dialect: DialectName) -> bool {
     asks && !files
 }
 
-/// What makes a statement unfit to be sent, if anything: the sentence for the user.
+/// Why a statement may not be sent, if so: the sentence for the user.
 ///
-/// `COPY … FROM STDIN` makes sqlx's connection hang for ever after its error.
+/// `COPY … FROM STDIN` makes sqlx's connection hang forever after its error.
 pub fn unfit(statement: &SqlStatement, dialect: DialectName) -> Option<&'static str> {
     let words = words(&statement.text, dialect, usize::MAX);
     let is = |at: usize, word: &str| words.get(at).is_some_and(|w| w.eq_ignore_ascii_case(word));
@@ -243,7 +244,7 @@ pub fn unfit(statement: &SqlStatement, dialect: DialectName) -> Option<&'static 
     )
 }
 
-/// Whether a statement opens or ends a transaction by itself.
+/// Whether a statement begins or ends a transaction itself.
 pub fn is_transaction_word(statement: &SqlStatement, dialect: DialectName) -> bool {
     let words = words(&statement.text, dialect, 3);
     let is = |at: usize, word: &str| words.get(at).is_some_and(|w| w.eq_ignore_ascii_case(word));
@@ -254,18 +255,17 @@ pub fn is_transaction_word(statement: &SqlStatement, dialect: DialectName) -> bo
         || (is(0, "END") && dialect != DialectName::Mysql)
 }
 
-/// Whether BEGIN and COMMIT around the statement alone would say nothing more than the server does by
-/// itself: a query. A change keeps them, so that its COMMIT can be told from the change when the answer
-/// is lost.
+/// Whether BEGIN and COMMIT around the statement alone would add nothing: a query. A change keeps
+/// them, so that a lost answer to its COMMIT can be distinguished from a lost answer to the change.
 pub fn is_query_alone(statement: &SqlStatement, dialect: DialectName) -> bool {
     words(&statement.text, dialect, 1)
         .first()
         .is_some_and(|word| word.eq_ignore_ascii_case("SELECT"))
 }
 
-/// Whether the statement is one change, which SQLite makes whole or not at all by itself, and of which no
-/// answer is lost, because there is no network. One that gives rows as well may give them before it is
-/// known to be made.
+/// Whether the statement is a single change, which SQLite applies atomically and whose answer
+/// cannot be lost, because there is no network. A change that returns rows may return them before
+/// it is certain to be applied.
 pub fn is_change_alone(statement: &SqlStatement, dialect: DialectName) -> bool {
     let is = |word: &&str, of: &[&str]| of.iter().any(|one| word.eq_ignore_ascii_case(one));
     let words = words(&statement.text, dialect, usize::MAX);
@@ -287,7 +287,7 @@ pub fn words(text: &str, dialect: DialectName, max: usize) -> Vec<&str> {
     found
 }
 
-/// A statement whose `:name` parameters have become the dialect's placeholders.
+/// A statement whose `:name` parameters are replaced by the dialect's placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// The text to send.
@@ -297,11 +297,12 @@ pub struct Bound {
 }
 
 /// Replaces the `:name` parameters of a statement, outside quotes and comments: by `?`, or on
-/// PostgreSQL by `$n::text::TYPE` with the type that `cast` names, because PostgreSQL converts no
-/// text by itself and a text bound to an integer fails with "insufficient data left in message".
+/// PostgreSQL by `$n::text::TYPE` with the type given by `cast`, because PostgreSQL does not
+/// convert texts implicitly and a text bound to an integer fails with "insufficient data left in
+/// message".
 ///
-/// A colon right behind a word, a bracket or a quote is none of ours (`a::date`, `x[1:n]`, a
-/// label), nor is one followed by anything but a letter or `_` (`:=`, `: n`).
+/// A colon directly after a word, a bracket or a quote does not start a parameter (`a::date`,
+/// `x[1:n]`, a label), nor does one followed by anything but a letter or `_` (`:=`, `: n`).
 pub fn bind_names(text: &str, dialect: DialectName, cast: impl Fn(&str) -> &'static str) -> Bound {
     let bytes = text.as_bytes();
     let mut bound = Bound { text: String::with_capacity(text.len()), names: Vec::new() };

@@ -1,15 +1,15 @@
-//! Cuts SQL text into tokens: just enough to know what is code and what is quoted or a comment.
+//! Tokenizes SQL text as far as needed to tell code from quotes and comments.
 //!
-//! Bytes are enough: every mark that matters is ASCII, and no byte of a UTF-8 sequence is.
+//! Bytes suffice: every significant mark is ASCII, and no byte of a UTF-8 sequence is.
 
 use crate::domain::source::DialectName;
 
-/// What a stretch of SQL text is.
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SqlToken {
     /// White space or a comment.
     Blank,
-    /// A string, a quoted name, a dollar quote, a `/*! */` hint: nothing inside it means anything.
+    /// A string, a quoted name, a dollar quote, a `/*! */` hint: its content is not interpreted.
     Quoted,
     /// A word or a number.
     Word,
@@ -17,12 +17,12 @@ pub(crate) enum SqlToken {
     Mark,
 }
 
-/// Whether a byte may stand in a word; `$` may, so that `a$b$c` is no dollar quote.
+/// Whether a byte may be part of a word; `$` may, so that `a$b$c` is not a dollar quote.
 pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// The token that begins at `at`, which must be inside `text`, and where it ends.
+/// The token that begins at `at`, which must be inside `text`, and its end.
 pub(crate) fn token(text: &[u8], at: usize, dialect: DialectName) -> (SqlToken, usize) {
     let rest = &text[at..];
     let (kind, len) = match rest[0] {
@@ -57,7 +57,7 @@ pub(crate) fn token(text: &[u8], at: usize, dialect: DialectName) -> (SqlToken, 
     (kind, at + len)
 }
 
-/// MySQL wants white space behind `--`, so that `5--1` is arithmetic there.
+/// MySQL requires white space after `--`, so that `5--1` is arithmetic there.
 fn is_dash_comment(rest: &[u8], dialect: DialectName) -> bool {
     rest.starts_with(b"--")
         && (dialect != DialectName::Mysql
@@ -68,7 +68,7 @@ fn line_len(rest: &[u8]) -> usize {
     rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
 }
 
-/// PostgreSQL's comments nest; MySQL runs what stands in `/*! */`, so that is code.
+/// PostgreSQL's comments nest; MySQL executes the content of `/*! */`, so that is code.
 fn block_comment(rest: &[u8], dialect: DialectName) -> (SqlToken, usize) {
     let hint =
         dialect == DialectName::Mysql && (rest.starts_with(b"/*!") || rest.starts_with(b"/*M!"));
@@ -85,7 +85,7 @@ fn block_comment(rest: &[u8], dialect: DialectName) -> (SqlToken, usize) {
     (kind, rest.len())
 }
 
-/// Length of a quoted piece that begins at `rest[0]`; one without end reaches to the end.
+/// Length of a quoted piece that begins at `rest[0]`; an unterminated one extends to the end.
 fn quoted_len(rest: &[u8], quote: u8, backslash: bool) -> usize {
     let mut at = 1;
     while at < rest.len() {

@@ -1,7 +1,7 @@
-//! Statements that end the transaction they stand in, or cannot stand in one: a body that holds one
-//! is no single transaction, so nothing can commit together with it.
+//! Detects statements that end the enclosing transaction, or that cannot run in one: a body with
+//! such a statement is not a single transaction, so nothing can be committed together with it.
 //!
-//! Only what the text shows. A procedure that commits inside is found when it runs.
+//! Only the text is examined. A procedure that commits internally is detected when it runs.
 
 use crate::domain::source::DialectName;
 use crate::domain::source::statement::{SqlStatement, is_transaction_word, split, words};
@@ -28,8 +28,8 @@ const MYSQL_COMMITS: &[&str] = &[
     "SHUTDOWN",
 ];
 
-/// The first statement of a body that keeps it from being one transaction: its line, and a sentence
-/// such as `TRUNCATE commits by itself on mysql`.
+/// The first statement that keeps a body from being one transaction: its line, and a sentence such
+/// as `TRUNCATE commits by itself on mysql`.
 pub fn breaks_transaction(sql: &str, dialect: DialectName) -> Option<(u32, String)> {
     let all = split(sql, dialect);
     all.iter().find_map(|one| Some((one.line, breaks(one, dialect)?)))
@@ -57,7 +57,7 @@ fn breaks(statement: &SqlStatement, dialect: DialectName) -> Option<String> {
     found.map(|name| format!("{name} commits by itself on mysql"))
 }
 
-/// Ends that every mode of `transaction` takes for an ordinary statement.
+/// Ends of a transaction that every mode of `transaction` treats as an ordinary statement.
 fn ends_transaction(words: &[&str], dialect: DialectName) -> bool {
     match dialect {
         DialectName::Postgres => {
@@ -68,8 +68,8 @@ fn ends_transaction(words: &[&str], dialect: DialectName) -> bool {
     }
 }
 
-/// What MySQL 8 and MariaDB commit before: definitions, rights, maintenance, table locks. Temporary
-/// tables are made and dropped without.
+/// Statements before which MySQL 8 and MariaDB commit: definitions, privileges, maintenance, table
+/// locks. Temporary tables are created and dropped without.
 fn commits_on_mysql(words: &[&str]) -> Option<String> {
     let (first, rest) = words.split_first()?;
     let named = || words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
@@ -88,8 +88,8 @@ fn commits_on_mysql(words: &[&str]) -> Option<String> {
     commits.then(named)
 }
 
-/// What PostgreSQL refuses inside a transaction block (25001); its other definitions are undone by
-/// a rollback like anything else.
+/// Statements that PostgreSQL refuses inside a transaction block (25001); its other definitions are
+/// rolled back like any change.
 fn refused_by_postgres(words: &[&str]) -> Option<String> {
     let concurrently = words.contains(&"CONCURRENTLY");
     let is_refused = match words {

@@ -1,31 +1,31 @@
-//! How the connection to a database server is protected on its way: encrypted with a certificate that is verified
-//! unless the server is on this machine or the URL says something else.
+//! Protection of the connection to a database server: encrypted with a verified certificate unless
+//! the server is on this machine or the URL says otherwise.
 //!
-//! The drivers' own default goes on in clear where a server offers no TLS. So a false server on the way was given the
-//! password of a source, and nobody heard of it.
+//! The drivers' default continues unencrypted where a server offers no TLS. So a false server in
+//! between received the password of a source, unnoticed.
 
 use crate::domain::source::DialectName;
 use core::net::IpAddr;
 use url::Url;
 
-/// What protects the connection to a server.
+/// Protection of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceTransport {
     /// It does not leave the machine.
     Local,
-    /// Encrypted, and the server's certificate is verified with its name.
+    /// Encrypted; the server's certificate is verified, including its name.
     Verified,
-    /// Encrypted, and whose server it is, is not verified; with what the URL says: `sslmode=require`.
+    /// Encrypted, but the server is not verified; with the option of the URL: `sslmode=require`.
     Unverified(String),
-    /// Perhaps in clear, by what the URL or the settings say.
+    /// Possibly unencrypted; with the option of the URL or the settings.
     MaybeClear(String),
 }
 
-/// What drivers do where nothing is said.
+/// The drivers' behaviour without any option.
 const DRIVERS_DEFAULT: &str = "verify_tls = false";
 
 impl SourceTransport {
-    /// What protects the connection that a URL asks for; `None` of SQLite and of what is no URL.
+    /// The protection that a URL implies; `None` for SQLite and malformed URLs.
     pub fn of_url(url: &str) -> Option<Self> {
         let server = ServerUrlFacts::parse(url)?;
         Some(match (server.mode, server.is_local) {
@@ -40,7 +40,7 @@ impl SourceTransport {
         })
     }
 
-    /// Its word in JSON.
+    /// The word in JSON.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -50,7 +50,7 @@ impl SourceTransport {
         }
     }
 
-    /// What an attacker on the way could do, with what allows it; `None` where that is nothing.
+    /// What an attacker in between could do, with the option that allows it; `None` if nothing.
     pub fn weakness(&self) -> Option<String> {
         match self {
             Self::Local | Self::Verified => None,
@@ -65,8 +65,8 @@ impl SourceTransport {
     }
 }
 
-/// `url` with the demand for a verified certificate, where the server is on another machine and the URL does not say
-/// how much is enough.
+/// Adds the requirement of a verified certificate to `url`, where the server is on another machine
+/// and the URL has no option.
 pub fn with_verified_tls(url: &str) -> String {
     let (Some(server), Ok(mut parsed)) = (ServerUrlFacts::parse(url), Url::parse(url)) else {
         return url.to_owned();
@@ -82,11 +82,11 @@ pub fn with_verified_tls(url: &str) -> String {
     parsed.to_string()
 }
 
-/// What a URL says of its server.
+/// Facts about the server from a URL.
 struct ServerUrlFacts {
     dialect: DialectName,
     is_local: bool,
-    /// The option that says how much protection is asked for, as it stands there.
+    /// The TLS option and its value.
     mode: Option<(String, String)>,
 }
 
@@ -99,7 +99,7 @@ impl ServerUrlFacts {
         for (key, value) in parsed.query_pairs() {
             match &*key {
                 "sslmode" | "ssl-mode" => mode = Some((key.into_owned(), value.into_owned())),
-                // Where they may stand, they win over the address.
+                // Where permitted, these take precedence over the address.
                 "host" | "hostaddr" => host = value.into_owned(),
                 "socket" => has_socket = true,
                 _ => {}
@@ -109,7 +109,7 @@ impl ServerUrlFacts {
     }
 }
 
-/// Whether a host is this machine: a loopback address, `localhost`, or a socket's folder.
+/// Whether a host is this machine: a loopback address, `localhost`, or a socket's directory.
 fn is_local(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let is_loopback = bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
@@ -118,7 +118,7 @@ fn is_local(host: &str) -> bool {
     is_loopback || is_socket || bare.eq_ignore_ascii_case("localhost")
 }
 
-/// How much a mode of a driver asks for.
+/// The protection that a driver's mode requires.
 enum Strength {
     Verified,
     Encrypted,
@@ -126,11 +126,12 @@ enum Strength {
 }
 
 impl Strength {
-    /// PostgreSQL writes `verify-full`, MySQL `VERIFY_IDENTITY`; one that is not known is refused by the driver.
+    /// PostgreSQL writes `verify-full`, MySQL `VERIFY_IDENTITY`; the driver refuses an unknown
+    /// mode.
     fn of_mode(mode: &str) -> Self {
         match mode.to_lowercase().replace('_', "-").as_str() {
             "verify-full" | "verify-identity" => Self::Verified,
-            // The authority is verified, the name is not.
+            // The certificate authority is verified, the name is not.
             "verify-ca" | "require" | "required" => Self::Encrypted,
             _ => Self::MaybeClear,
         }

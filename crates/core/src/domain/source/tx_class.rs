@@ -1,24 +1,24 @@
-//! How often a body's effect may happen: its class, what is done when nobody can tell whether it
-//! did, and the key by which it is known.
+//! Delivery guarantees of a body: its transaction class, the policy for an unknown outcome, and the
+//! idempotency key.
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What ties a body's effect to the record that it happened.
+/// How the effect of a body is tied to the record that it happened.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum TxClass {
-    /// It runs on Procession's own database: effect and state change are one transaction, so it
-    /// happens exactly once.
+    /// The body runs on Procession's own database: effect and state change are one transaction, so
+    /// it happens exactly once.
     Same,
-    /// It runs in a transaction of another database, together with a row of `procession_ledger`
-    /// there, which is read back after a crash: exactly once.
+    /// The body runs in a transaction of another database, together with a row of
+    /// `procession_ledger` there, which is read back after a crash: exactly once.
     Ledger,
-    /// Nothing: at most once, or at least once when it is declared idempotent.
+    /// Not tied: at most once, or at least once when the job is declared idempotent.
     #[default]
     None,
 }
@@ -36,13 +36,13 @@ impl TxClass {
         }
     }
 
-    /// The class a word means.
+    /// Parses the word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.as_str() == word)
     }
 
-    /// Whether the body runs in one transaction with a record of it, so that what became of it can
-    /// be looked up, and starting it again does nothing twice.
+    /// Whether the body runs in one transaction with a record of it, so that its outcome can be
+    /// looked up, and a repeated start has no second effect.
     pub fn is_recorded(self) -> bool {
         self != Self::None
     }
@@ -53,15 +53,15 @@ impl TxClass {
     }
 }
 
-/// What is done when the outcome of a try cannot be learnt.
+/// Policy for an attempt of unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnUnknown {
     /// It stays UNKNOWN until an operator decides.
     Hold,
-    /// It is tried again as a failure would be; only what may happen twice can say so.
+    /// It is retried like a failure; permitted only for jobs that may run twice.
     Retry,
-    /// It is FAILED at once.
+    /// It becomes FAILED at once.
     Fail,
 }
 
@@ -78,32 +78,33 @@ impl OnUnknown {
         }
     }
 
-    /// The policy a word means.
+    /// Parses the word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.as_str() == word)
     }
 }
 
-/// Characters of a key at most, in any script: the width of `procession_ledger.idem_key`.
+/// Maximum length of a key in characters of any script: the width of `procession_ledger.idem_key`.
 const LONGEST_KEY: usize = 190;
 
-/// How the key of a row names its batch. A row keeps its form: what it did is in the ledger under that key.
+/// How the key of a row names its batch. A row keeps its form, because its effect is recorded in
+/// the ledger under that key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm<'a> {
     /// `installation/group/batch_no/job_code/run`: two groups may have the same batch number and code.
     WithGroup(&'a GroupCode, &'a BatchNo),
-    /// `installation/batch_no/job_code/run`: rows that were written when codes were unique over all groups.
+    /// `installation/batch_no/job_code/run`: rows written when codes were unique over all groups.
     WithoutGroup(&'a BatchNo),
 }
 
-/// The idempotency key of a job in a batch: the same for every try of one run, another one after a
-/// rerun of something that is known to have ended. At most 190 characters, in any script.
+/// The idempotency key of a job in a batch: the same for every attempt of one run, and a new one
+/// after a rerun of a job known to have ended. At most 190 characters, of any script.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdemKey(String);
 
 impl IdemKey {
-    /// The key of run `run_no` of a job. The installation keeps two Processions apart that work on the same data
-    /// source.
+    /// The key of run `run_no` of a job. The installation part separates two Procession
+    /// installations that work on the same data source.
     pub fn for_run(installation: &str, form: KeyForm<'_>, job: &JobCode, run_no: u32) -> Self {
         let key = match form {
             KeyForm::WithGroup(group, no) => format!("{installation}/{group}/{no}/{job}/{run_no}"),
@@ -112,7 +113,7 @@ impl IdemKey {
         if key.chars().count() <= LONGEST_KEY {
             return Self(key);
         }
-        // A ledger's column takes no more. No name holds a '#'.
+        // The column of the ledger holds no more. No name contains a '#'.
         let digest = digest(&SHA256, key.as_bytes());
         let hex: String =
             digest.as_ref().iter().take(20).map(|byte| format!("{byte:02x}")).collect();

@@ -1,8 +1,8 @@
-//! A run that an executor was asked for: how far it is, and what is done next.
+//! A run requested from an executor: its state, and the next step.
 //!
-//! It is a row before the executor is asked, so that a process which dies forgets none, and it is asked
-//! for once: whoever cannot know whether an executor took a run looks whether it is busy, and never asks
-//! again.
+//! The row is written before the executor is called, so that a process that dies forgets no run,
+//! and each run is requested once: when it is unknown whether an executor took a run, the executor
+//! is asked whether it is busy, and the run is never requested again.
 
 mod state;
 mod told;
@@ -10,21 +10,22 @@ mod told;
 pub use state::{IDLE_MS, Looked, Posted, RunDo, RunEvent, RunState};
 pub use told::{RunEnd, outcome};
 
-/// How far a run is.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
     /// It waits for its turn among the runs of its job, or for an executor.
     Waiting,
-    /// An executor is being asked; whether it took the run is not known yet.
+    /// An executor is being called; it is not known yet whether it took the run.
     Asked,
-    /// An executor has taken it.
+    /// An executor has accepted it.
     Running,
-    /// It is over, and its end is known.
+    /// It has ended, and its result is known.
     Told,
-    /// The job's row says how it ended.
+    /// The result is recorded in the job's row.
     Done,
-    /// The job's row is UNKNOWN, because the run was ordered to stop and its executor did not report its end.
-    /// No other run of the job begins until it does, or until an operator decides about that row.
+    /// The job's row is UNKNOWN, because the run was ordered to stop and its executor did not
+    /// report the end. No other run of the job begins until it does, or until an operator decides
+    /// about that row.
     Unconfirmed,
 }
 
@@ -45,12 +46,12 @@ impl RunStatus {
         }
     }
 
-    /// The state a column's word means.
+    /// Parses the word in the column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 
-    /// Whether it keeps other runs of its job from their turn.
+    /// Whether it blocks other runs of its job.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Waiting | Self::Asked | Self::Running)
     }
@@ -61,9 +62,9 @@ impl RunStatus {
 pub enum StopWhy {
     /// Its job was stopped.
     Killed,
-    /// Its job ran out of time.
+    /// Its job timed out.
     TimedOut,
-    /// A later run of the job covers it.
+    /// A later run of the job replaces it.
     Covered,
 }
 
@@ -80,24 +81,24 @@ impl StopWhy {
         }
     }
 
-    /// The reason a column's word means.
+    /// Parses the word in the column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 }
 
-/// How a run ended that no executor told the end of.
+/// The end of a run that no executor reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnreportedEnd {
-    /// It was stopped, and is over.
+    /// It was stopped, and has ended.
     Stopped(StopWhy),
-    /// No executor could take it, so none was asked.
+    /// No executor could be reached, so the run was not requested.
     NotReached,
-    /// The executor refused it; when none is named, it may not be sent to any.
+    /// The executor refused it; without an executor's name, it may not be sent to any.
     Refused,
-    /// An earlier run of the job was not over, and its strategy is to discard this one then.
+    /// An earlier run of the job had not ended, and the block strategy discards this one then.
     Discarded,
-    /// What became of it will not be known.
+    /// Its outcome cannot be determined.
     Lost,
     /// It was ordered to stop, and its executor did not report its end in time.
     Unconfirmed,
@@ -120,13 +121,13 @@ impl UnreportedEnd {
         Self::WORDS.iter().find(|(_, ended)| *ended == self).map_or("", |(word, _)| word)
     }
 
-    /// The end a column's word means.
+    /// Parses the word in the column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, ended)| *ended)
     }
 }
 
-/// Milliseconds after the start of a run at which its log is asked for the `n`-th time, from 0.
+/// Milliseconds after the start of a run at which its log is fetched for the `n`-th time, from 0.
 pub fn log_after_ms(n: u32) -> i64 {
     let doubling = 2_000_i64 << n.min(5);
     if n < 5 { doubling } else { 62_000 + i64::from(n - 5) * 60_000 }

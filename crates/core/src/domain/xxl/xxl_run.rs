@@ -1,6 +1,7 @@
-//! A run that an admin of XXL-JOB has asked for, and what the admin is told of its end.
+//! A run requested by an XXL-JOB admin, and the result reported to it.
 //!
-//! It is a row before the admin hears that it was taken, so that a process which dies forgets none.
+//! The row is written before the admin gets the answer that the run was accepted, so that a process
+//! that dies forgets none.
 
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::executor::block::BlockStrategy;
@@ -12,7 +13,7 @@ use std::fmt::{self, Write as _};
 
 pub use crate::domain::executor::app_name::AppName;
 
-/// Key of an `xxl_run` row.
+/// Primary key of an `xxl_run` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct XxlRunId(pub i64);
 
@@ -36,14 +37,14 @@ impl fmt::Display for XxlJobId {
     }
 }
 
-/// How far a run is.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XxlStatus {
     /// It waits for its turn among the runs of its job.
     Waiting,
-    /// Its turn has come: its batches are open, or about to be.
+    /// It is running: its batches are open, or about to be opened.
     Running,
-    /// It is over, and its result is known.
+    /// It has ended, and its result is known.
     Done,
 }
 
@@ -60,7 +61,7 @@ impl XxlStatus {
         }
     }
 
-    /// The state a column's word means.
+    /// Parses the word in the column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
@@ -69,11 +70,11 @@ impl XxlStatus {
 /// Why the batches of a run are being stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopping {
-    /// The admin said so.
+    /// Requested by the admin.
     Killed,
-    /// Its `executorTimeout` was over.
+    /// Its `executorTimeout` has passed.
     TimedOut,
-    /// A later run of the same job covers it.
+    /// A later run of the same job replaces it.
     Covered,
 }
 
@@ -90,12 +91,12 @@ impl Stopping {
         }
     }
 
-    /// The reason a column's word means.
+    /// Parses the word in the column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 
-    /// What the admin and the batches are told.
+    /// The reason as reported to the admin and recorded in the batches.
     pub fn words(self) -> &'static str {
         match self {
             Self::Killed => "killed by the XXL-JOB admin",
@@ -110,67 +111,67 @@ impl Stopping {
 pub struct XxlRun {
     /// Key.
     pub run_id: XxlRunId,
-    /// The executor that was asked.
+    /// App name of the called executor.
     pub app_name: AppName,
     /// The admin's key of it.
     pub log_id: XxlLogId,
-    /// When the admin triggered it, as it says; sent back as it came.
+    /// When the admin triggered it, by the admin's clock; sent back unchanged.
     pub log_date_time: i64,
     /// The admin's job.
     pub job_id: XxlJobId,
-    /// What it was called with.
+    /// The executor parameters of the call.
     pub params: String,
-    /// What to do while an earlier run is not over.
+    /// Block strategy while an earlier run has not ended.
     pub block: BlockStrategy,
-    /// How long its batches may run; seconds.
+    /// Time limit of its batches in seconds.
     pub timeout_sec: Option<u32>,
     /// How far it is.
     pub status: XxlStatus,
     /// Why it is being stopped.
     pub stopping: Option<Stopping>,
-    /// Its batches; none before they are open.
+    /// Its batches; none before they are opened.
     pub batches: Option<Vec<BatchId>>,
-    /// When its batches are stopped if they still run then.
+    /// When its batches are stopped if still running.
     pub deadline: Option<Millis>,
-    /// What the admin is to be told.
+    /// The result to report to the admin.
     pub result: Option<RunResult>,
-    /// Tries to tell the admin.
+    /// Attempts to report the result.
     pub tries: u32,
-    /// When it was asked for.
+    /// When it was requested.
     pub create_time: Millis,
-    /// When it was over.
+    /// When it ended.
     pub end_time: Option<Millis>,
 }
 
-/// What an admin is told of the end of a run.
+/// The result reported to an admin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunResult {
     /// 200, 500 or 502.
     pub code: i32,
-    /// Words.
+    /// Message.
     pub message: String,
 }
 
-/// It did what it was for.
+/// XXL-JOB's code for success.
 const DONE: i32 = 200;
-/// It did not.
+/// XXL-JOB's code for failure.
 const FAILED: i32 = 500;
-/// Its time was over.
+/// XXL-JOB's code for a timeout.
 const TIMED_OUT: i32 = 502;
-/// Longest message, in bytes: an admin keeps 15,000 characters of it.
+/// Longest message in bytes: an admin stores 15,000 characters of it.
 const MESSAGE_MAX: usize = 10_000;
-/// Longest sentence about one job.
+/// Longest sentence about one job, in bytes.
 const FAILURE_MAX: usize = 300;
-/// Failures that are told one by one.
+/// Maximum number of failures listed individually.
 pub const FAILURES_MOST: u32 = 5;
 
 impl RunResult {
-    /// It did what it was for.
+    /// A success.
     pub fn success(message: &str) -> Self {
         Self::with_code(DONE, message)
     }
 
-    /// It did not.
+    /// A failure.
     pub fn failed(message: &str) -> Self {
         Self::with_code(FAILED, message)
     }
@@ -180,19 +181,19 @@ impl RunResult {
     }
 }
 
-/// A batch of a run that has ended.
+/// An ended batch of a run.
 #[derive(Clone, Debug)]
 pub struct EndedBatch {
     /// The batch.
     pub batch: Batch,
-    /// How many of its jobs are in each state.
+    /// Number of its jobs by state.
     pub counts: Vec<(QueueStatus, u64)>,
-    /// The first of its jobs that ended badly, and what they said.
+    /// The first of its failed jobs, with their messages.
     pub failures: Vec<(String, QueueStatus, Option<String>)>,
 }
 
-/// What an admin is told when all batches of a run have ended. What they came to counts, and not what was
-/// wanted of them: one that ended well before it could be stopped ended well.
+/// The result when all batches of a run have ended. Their actual results count, not a requested
+/// stop: a batch that succeeded before it could be stopped is a success.
 pub fn result(stopping: Option<Stopping>, batches: &[EndedBatch]) -> RunResult {
     let is_good = batches.iter().all(|ended| ended.batch.status.is_success());
     let code = match stopping {
@@ -234,16 +235,16 @@ fn about(ended: &EndedBatch) -> String {
     words
 }
 
-/// The first pause before an admin is told once more, and the longest.
+/// First and longest pause in milliseconds before a report to an admin is repeated.
 const AGAIN_MS: (i64, i64) = (2_000, 30_000);
 
-/// How long to wait before an admin is told once more that did not take it so many times.
+/// Milliseconds before the next report after this many failed attempts.
 pub fn again_after_ms(tries: u32) -> i64 {
     AGAIN_MS.0.saturating_mul(1 << tries.saturating_sub(1).min(10)).min(AGAIN_MS.1)
 }
 
-/// The moment that a batch number is worked out for: when the admin triggered the run, unless its clock
-/// is more than a day off.
+/// The moment for which a batch number is evaluated: when the admin triggered the run, unless its
+/// clock differs by more than a day.
 pub fn moment(log_date_time: i64, received: Millis) -> Millis {
     const DAY_MS: u64 = 86_400_000;
     let said = Millis(log_date_time);

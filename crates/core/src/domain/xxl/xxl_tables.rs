@@ -1,13 +1,13 @@
-//! What the tables of an admin of XXL-JOB say, as it stands there: words of any spelling, keys that lead
-//! nowhere. Nothing of it is checked yet.
+//! Rows of an XXL-JOB admin's tables, unchecked: words in any spelling, keys that may point
+//! nowhere.
 
 use secrecy::SecretString;
 use std::fmt;
 
-/// Which release the tables are of, as far as their columns tell.
+/// The XXL-JOB release of the tables, as far as their columns tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum XxlSchema {
-    /// `job_cron` in the place of a schedule's type.
+    /// `job_cron` in place of a schedule type.
     V2_2,
     /// Schedules of several types, passwords as MD5.
     V2_3,
@@ -15,11 +15,11 @@ pub enum XxlSchema {
     V3_2,
     /// Parameters of any length.
     V3_4,
-    /// A token for each group of executors; `name` in the place of `title` and `job_desc`.
+    /// A token per executor group; `name` in place of `title` and `job_desc`.
     V3_5,
 }
 
-/// The columns by which releases are told apart.
+/// The columns that distinguish releases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signs {
     /// `xxl_job_info.job_cron`
@@ -57,10 +57,10 @@ impl fmt::Display for XxlSchema {
     }
 }
 
-/// All that is read.
+/// Everything that is read.
 #[derive(Clone, Debug)]
 pub struct XxlTables {
-    /// Whose tables these are.
+    /// Release of the tables.
     pub schema: XxlSchema,
     /// `xxl_job_group`, by key.
     pub groups: Vec<XxlGroup>,
@@ -68,9 +68,9 @@ pub struct XxlTables {
     pub jobs: Vec<XxlJob>,
     /// `xxl_job_user`, by key; none when it may not be read.
     pub users: Option<Vec<XxlUser>>,
-    /// The zone of the database's server, where it has one with a name.
+    /// IANA zone of the database server, if known.
     pub server_zone: Option<String>,
-    /// Columns of these tables that nothing here reads: of every release, and those that a fork added.
+    /// Columns of these tables that are not read: of the release, or added by a fork.
     pub unread: Vec<UnreadColumn>,
 }
 

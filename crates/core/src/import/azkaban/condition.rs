@@ -1,4 +1,5 @@
-//! The condition of a node: a macro over its parents' states is a trigger rule, the rest asks outputs.
+//! Translates the condition of a node: a macro over its parents' states becomes a trigger rule, the
+//! rest an expression over outputs.
 
 use super::FlowNode;
 use crate::domain::id::JobCode;
@@ -8,12 +9,12 @@ use crate::import::draft::Draft;
 use crate::import::note::{BilingualSentence, Level};
 use std::collections::{BTreeSet, HashMap};
 
-/// What a condition becomes.
+/// Result of translating a condition.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConditionRule {
     pub(super) rule: TriggerRule,
     pub(super) condition: Option<Expr>,
-    /// Why it cannot be said here.
+    /// Why the condition cannot be expressed, if so.
     pub(super) refused: Option<BilingualSentence>,
 }
 
@@ -64,7 +65,7 @@ pub(super) fn read_condition(
     made
 }
 
-/// The outputs that a condition asks, as an expression; or what is wrong, and what to do.
+/// The outputs of a condition as an expression; or the problem and a hint.
 fn expression(
     text: &str,
     node: &FlowNode,

@@ -1,4 +1,4 @@
-//! Flow 1.0: a file for each job, dependencies by name, and a flow for each job that nobody waits for.
+//! Flow 1.0: one file per job, dependencies by name, and one flow for each job without dependents.
 
 use super::properties::{Property, properties};
 use super::{AzkabanFlow, FlowNode};
@@ -8,7 +8,7 @@ use crate::import::draft::Draft;
 use crate::import::note::{ImportOrigin, Level};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A job, and what the properties of its folders say for it.
+/// A job, and the properties that it inherits from its directories.
 type Inherits = (FlowNode, Vec<(String, String)>);
 
 /// The flows of a project.
@@ -22,7 +22,7 @@ pub(super) fn flows(jobs: &[&Given], shared: &[&Given], draft: &mut Draft) -> Ve
     let mut nodes: Vec<Inherits> = Vec::new();
     for file in jobs {
         let Some(text) = text(file, draft) else { continue };
-        // A folder's properties hold in those below it, where they can be said anew.
+        // Properties of a directory apply to those below it, which may override them.
         let above = shared_by_folder.iter().filter(|(at, _)| is_below(folder(&file.path), at));
         let above = above.flat_map(|(_, all)| all.iter().map(|p| (p.key.clone(), p.value.clone())));
         let above: Vec<(String, String)> = above.collect();

@@ -95,7 +95,7 @@ fn nodes(above: &Tree, draft: &mut Draft) -> Vec<FlowNode> {
         }
         let own = config(one, name, draft);
         for child in &mut inner {
-            // What a flow says holds for its nodes, where they do not say it anew.
+            // Properties of a flow apply to its nodes, which may override them.
             let new = own.iter().filter(|(k, _)| child.config.iter().all(|(c, _)| c != k));
             let new: Vec<(String, String)> = new.cloned().collect();
             child.config.extend(new);

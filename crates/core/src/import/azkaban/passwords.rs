@@ -1,4 +1,5 @@
-//! Properties whose names say that they are passwords: their values stay behind, and `${secret.NAME}` stands in their place.
+//! Properties whose names suggest passwords: their values are not imported, and `${secret.NAME}`
+//! takes their place.
 
 use super::{AzkabanFlow, FlowNode};
 use crate::domain::access::group_access::GroupAccess;
@@ -6,7 +7,7 @@ use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
 use crate::import::draft::Draft;
 use crate::import::note::{ImportOrigin, Level};
 
-/// What stands in a property in place of a password.
+/// Placeholder for a password in a property.
 pub(super) const TAKEN_OUT: &str = "password-is-not-carried-over";
 
 /// Parts of names of properties that hold passwords.

@@ -1,5 +1,5 @@
-//! The trigger of a Flow 2.0 file: its cron expression is a schedule, and what it waits for is a job that
-//! fails until somebody writes the wait.
+//! The trigger of a Flow 2.0 file: its cron expression becomes a schedule, and its data
+//! dependencies become a job that fails until a user writes the wait.
 
 use super::AzkabanFlow;
 use crate::definition::SourceNode as Tree;
@@ -90,7 +90,7 @@ fn read_dependency(one: &Tree, draft: &mut Draft) -> Option<TriggerDependency> {
     Some(TriggerDependency { at, name, kind, params: params.unwrap_or_default() })
 }
 
-/// The jobs that stand for what a trigger waits for; the first jobs of the flow wait for them.
+/// The placeholder jobs for a trigger's dependencies; the first jobs of the flow wait for them.
 pub(super) fn add_waits(flow: &AzkabanFlow, group: &GroupCode, draft: &mut Draft) -> Vec<JobCode> {
     let Some(trigger) = &flow.trigger else { return Vec::new() };
     let minutes = trigger.max_wait_min.unwrap_or(0).clamp(0, LONGEST_WAIT_MIN);

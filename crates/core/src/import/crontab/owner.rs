@@ -1,4 +1,5 @@
-//! Whether the lines of a crontab name the user they run as: by the path, else by what all lines say.
+//! Decides whether the lines of a crontab name the user they run as: by the path, otherwise by all
+//! lines together.
 
 use super::line::{CrontabEntry, CrontabLine};
 use crate::import::CrontabUsers as Users;
@@ -159,7 +160,7 @@ const PROGRAMS: &[&str] = &[
     "zsh",
 ];
 
-/// Decides by the path where it says so, then by what the user says, then by the lines.
+/// Decides by the path where it is conclusive, then by the user's option, then by the lines.
 pub(super) fn find_users(path: &str, text: &str, asked: Option<Users>) -> Result<Users, Undecided> {
     let path = path.replace('\\', "/");
     if let Some(users) = by_path(&path) {

@@ -1,6 +1,7 @@
-//! Tasks that start a program of the Hadoop world: its command line as a script, as DolphinScheduler writes it.
+//! Tasks that start a program of the Hadoop ecosystem: its command line as a script, as
+//! DolphinScheduler writes it.
 //!
-//! Which programs and variables a host has no export says, so each of these is told of.
+//! An export does not contain the programs and variables of a host, so each of these is reported.
 
 use super::job::{heading, here_document, set_shell, tell_unknown};
 use super::read::DolphinTask;

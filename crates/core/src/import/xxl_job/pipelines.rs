@@ -1,6 +1,6 @@
-//! Jobs with child ids become pipelines: who belongs to which, who waits for whom there. In XXL-JOB the
-//! success of a job starts each of its children, whoever else does; there is no join, and circles go
-//! round for ever.
+//! Jobs with child ids become pipelines: which jobs belong to which pipeline, and their
+//! dependencies there. In XXL-JOB the success of a job starts each of its children, regardless of
+//! their other parents; there is no join, and cycles run forever.
 
 use crate::domain::xxl::xxl_tables::XxlJob;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub enum ChildJoin {
     /// The first of them to succeed, which is as near to XXL-JOB as one run can be.
     Any,
-    /// All of them, which XXL-JOB cannot say and people mostly mean.
+    /// All parents: XXL-JOB cannot express this, but it is usually intended.
     All,
 }
 
@@ -368,7 +368,7 @@ mod tests {
             for p in &plan.pipelines {
                 let members: BTreeSet<usize> = p.members.iter().copied().collect();
                 prop_assert_eq!(members.len(), p.members.len(), "each once");
-                // Take away what nobody leads to until nothing is left.
+                // Repeatedly remove jobs without parents until nothing is left.
                 let mut left = members.clone();
                 while !left.is_empty() {
                     let free: Vec<usize> = left.iter().copied()

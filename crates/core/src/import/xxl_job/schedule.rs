@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 
 /// Where most of its admins are, and what its own configuration says.
 const USUAL: Tz = Tz::Asia__Shanghai;
-/// So many next times are held against a zone; more say nothing new.
+/// Maximum number of next times compared with a zone; more add no information.
 const SAMPLE: usize = 500;
 
-/// The zone of the admin's machine: what the user says, else the first that the next times in the table
-/// agree with; and what is to be said when they do not.
+/// The zone of the admin's machine: the user's option, otherwise the first zone that agrees with
+/// the next times in the table; with a note when none agrees.
 pub(super) fn find_zone(
     tables: &XxlTables,
     asked: Option<Tz>,

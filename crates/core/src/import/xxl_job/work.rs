@@ -13,9 +13,9 @@ use crate::import::xxl_job::executors::ImportedExecutors;
 use crate::import::xxl_job::{origin, title};
 use std::collections::BTreeMap;
 
-/// Most tries after the first that a job may have here.
+/// Maximum number of retries of a job.
 const RETRIES: u32 = 100;
-/// XXL-JOB looks for failures every ten seconds.
+/// XXL-JOB checks for failures every ten seconds.
 const RETRY_DELAY_SEC: u32 = 10;
 /// Most addresses that a job may have here.
 const ADDRESSES: usize = 50;
@@ -33,7 +33,7 @@ pub(super) fn owner(job: &XxlJob) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// Who is told: what cannot be an address, and what can.
+/// Recipients of notifications: the words that cannot be addresses, and those that can.
 pub(super) fn recipients(job: &XxlJob) -> (Vec<String>, Vec<String>) {
     let words =
         job.alarm_email.split([',', ';', '，']).map(str::trim).filter(|word| !word.is_empty());
@@ -199,7 +199,7 @@ fn block(
     BlockStrategy::parse(word)
 }
 
-/// A misfire strategy that nobody knows does nothing, as one that is not there.
+/// An unknown misfire strategy does nothing in XXL-JOB, like a missing one.
 fn say_misfire(job: &XxlJob, say: &mut dyn FnMut(Level, BilingualSentence, BilingualSentence)) {
     let word = job.misfire.trim();
     if !matches!(word, "" | "DO_NOTHING" | "FIRE_ONCE_NOW") {

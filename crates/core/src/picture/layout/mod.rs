@@ -98,8 +98,8 @@ pub(super) fn layered(view: &DagView, sizes: &[Size], direction: ArrowDirection)
     spans.finish(view, routes, sizes, direction)
 }
 
-/// From where to where each layer reaches along the arrows. The more arrows pass between two
-/// layers, the more room they get to bend.
+/// Start and end of each layer in the direction of the edges. The more edges pass between two
+/// layers, the more space they get to bend.
 fn columns(
     view: &DagView,
     sizes: &[Size],

@@ -1,4 +1,4 @@
-//! Coordinates across the layers: everything as near to its neighbours as order and room allow.
+//! Coordinates across the layers: each node as near to its neighbours as order and space permit.
 
 use crate::picture::layout::net::Net;
 

@@ -1,4 +1,4 @@
-//! In which layer each node stands.
+//! Assigns each node to a layer.
 
 use crate::picture::layout::is_external;
 use crate::picture::view::DagView;

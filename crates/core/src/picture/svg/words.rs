@@ -1,4 +1,4 @@
-//! What a drawing says beside its boxes.
+//! The texts of a drawing beside its boxes.
 
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;

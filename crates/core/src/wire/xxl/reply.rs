@@ -4,14 +4,14 @@ use super::{FAIL, OK};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// An answer. Its HTTP status is always 200; the code alone says what it is.
+/// An answer. Its HTTP status is always 200; only the code tells success from failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// 200 or not.
     pub code: i32,
     /// Words.
     pub msg: Option<String>,
-    /// What was asked for: `content` up to 3.2, `data` since 3.3.
+    /// The result: `content` up to 3.2, `data` since 3.3.
     pub content: Value,
 }
 
@@ -61,13 +61,14 @@ impl Reply {
         Self { code: FAIL, msg: Some(words.into()), content: Value::Null }
     }
 
-    /// The bytes, which every known peer reads: what was asked for under both names.
+    /// The bytes in a form that every known peer reads: the result under both names.
     pub fn to_json(&self) -> String {
         let Self { code, msg, content } = self;
         json!({"code": code, "msg": msg, "content": content, "data": content}).to_string()
     }
 
-    /// Reads an answer of any version. Java's executors call it `text/html`, so its type is not looked at.
+    /// Parses an answer of any version. Java's executors send it as `text/html`, so its content
+    /// type is ignored.
     pub fn parse_body(body: &[u8]) -> Result<Self, serde_json::Error> {
         let Envelope { code, msg, content, data } = serde_json::from_slice(body)?;
         Ok(Self { code, msg, content: content.or(data).unwrap_or_default() })

@@ -1,4 +1,4 @@
-//! What executors tell their admin: that they are there, and what became of runs.
+//! Messages of executors to their admin: registrations, and results of runs.
 
 use super::XxlDialect;
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ pub struct Registry {
 /// What became of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
-    /// The admin's key of the run. Nothing else says which run it was.
+    /// The admin's key of the run; the only identification of the run.
     pub log_id: i64,
-    /// When the admin began the run; some clients say their own time here.
+    /// When the admin began the run; some clients send their own time.
     pub log_date_time: i64,
     /// 200, 500 or 502; what an executor made of it.
     pub handle_code: i32,
@@ -29,7 +29,7 @@ pub struct Callback {
     pub handle_msg: Option<String>,
 }
 
-/// The body that tells of runs.
+/// The body of a callback with results of runs.
 pub fn callbacks(dialect: XxlDialect, items: &[Callback]) -> Value {
     let item = |told: &Callback| {
         let Callback { log_id, log_date_time, handle_code, handle_msg } = told;
@@ -105,7 +105,7 @@ impl CallbackItem {
     }
 }
 
-/// Reads a body that tells of runs, in any dialect.
+/// Parses a callback body in any dialect.
 pub fn read_callbacks(body: &[u8]) -> Result<Vec<Callback>, serde_json::Error> {
     let items = match serde_json::from_slice(body)? {
         CallbackBody::List(items) | CallbackBody::Object { list: items } => items,

@@ -1,4 +1,4 @@
-//! What an admin asks of an executor.
+//! Requests of an admin to an executor.
 
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ pub struct JobAsk {
 pub struct LogAsk {
     /// The admin's key of the run.
     pub log_id: i64,
-    /// The first line that is wanted, from 1.
+    /// The first line requested, from 1.
     #[serde(default)]
     pub from_line_num: Option<i64>,
     /// When the run was triggered, before 3.5; in whole seconds, because it comes from a column.

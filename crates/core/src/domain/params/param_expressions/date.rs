@@ -1,4 +1,4 @@
-//! What a date expression is in a batch, and how a date is written.
+//! Evaluates date expressions within a batch, and formats dates.
 
 use super::{BadReference, DateExpr, DateFormat, Reference, wrong};
 use crate::domain::batch_no::{Period, shift_days, shift_months};
@@ -6,17 +6,17 @@ use crate::domain::calendar::{Landing, WorkingDays};
 use crate::domain::id::{BatchNo, CalendarCode};
 use chrono::{Datelike as _, NaiveDate};
 
-/// A calendar that an expression asks.
+/// A calendar that an expression refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CalendarQuestion {
-    /// That of the group.
+    /// The group's.
     Own,
-    /// One that it names.
+    /// A named one.
     Named(CalendarCode),
 }
 
 impl Reference {
-    /// The calendars that it asks.
+    /// The calendars that it refers to.
     pub fn calendars(&self) -> Vec<CalendarQuestion> {
         match self {
             Self::Date(expr) | Self::Format(expr, _) => expr.calendars(),
@@ -45,7 +45,7 @@ impl DateExpr {
         }
     }
 
-    /// The date in a batch, or what to do when there is none.
+    /// The date in a batch, or an error with a hint.
     pub fn evaluate(
         &self,
         batch_no: &BatchNo,
@@ -95,7 +95,7 @@ impl DateExpr {
     }
 }
 
-/// Dates keep to the years that four digits write.
+/// Restricts dates to years of four digits.
 fn within(date: Option<NaiveDate>, n: i64) -> Result<NaiveDate, String> {
     date.filter(|date| (1..=9999).contains(&date.year())).ok_or_else(|| out_of_time(n))
 }
@@ -121,7 +121,7 @@ impl DateFormat {
         Ok(Self(pattern.to_owned()))
     }
 
-    /// The date in this form.
+    /// The date in this format.
     pub fn write(&self, date: NaiveDate) -> String {
         let mut text = String::new();
         let mut chars = self.0.chars();

@@ -1,114 +1,115 @@
-//! What is known of a run, and what each event makes of it.
+//! State machine of a run: what is known of it, and the effect of each event.
 
 use super::{RunStatus, StopWhy, UnreportedEnd};
 use crate::domain::executor::GONE_MS;
 use crate::domain::time::Millis;
 
-/// How long a run may be idle where it was busy before, without a word of its end, until it is lost; and
-/// how long one may be idle of which is not known whether it was taken.
+/// Milliseconds for which a run that was busy before may be idle, without a report of its end,
+/// until it counts as lost; also the limit for an idle run of which it is unknown whether it was
+/// accepted.
 pub const IDLE_MS: i64 = 60_000;
-/// The first look at a run that was taken.
+/// Milliseconds until the first poll of an accepted run.
 const FIRST_LOOK_MS: i64 = 1_000;
-/// Between two looks.
+/// Milliseconds between two polls.
 const LOOK_MS: i64 = 30_000;
-/// Between two looks at a run that is being stopped, at first.
+/// Milliseconds between two polls of a run that is being stopped, at first.
 const STOPPING_LOOK_MS: i64 = 250;
 /// The same, at last.
 const STOPPING_LOOK_MAX_MS: i64 = 2_000;
-/// Between two orders to stop.
+/// Milliseconds between two stop orders.
 const KILL_AGAIN_MS: i64 = 5_000;
 
-/// What became of the question to run.
+/// Result of the call to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Posted {
-    /// The executor took it.
+    /// The executor accepted it.
     Taken,
-    /// The executor said no, and why.
+    /// The executor refused, with its reason.
     Refused(String),
-    /// Nothing was sent, and why.
+    /// Nothing was sent; with the reason.
     NotSent(String),
-    /// It was sent, and there was no answer that says what became of it.
+    /// It was sent, and the answer does not tell whether it was accepted.
     Unknown(String),
 }
 
-/// What an executor says of the job.
+/// An executor's answer about a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looked {
-    /// It runs it, or has a run of it waiting.
+    /// It is running the job, or has a run of it queued.
     Busy,
-    /// It does not.
+    /// It is not.
     Idle,
-    /// There was no answer.
+    /// It did not answer.
     Silent,
 }
 
-/// What happens to a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEvent {
-    /// The executor answered the question to run, or did not.
+    /// The call to run was answered, or failed.
     Posted(Posted),
-    /// It was asked whether it is busy.
+    /// A poll was answered, or failed.
     Looked(Looked),
-    /// The job is to stop.
+    /// The job is to be stopped.
     Stop(StopWhy),
-    /// Its time has come.
+    /// Its next poll is due.
     Due,
-    /// Its executor is not there any more: it neither answers nor says that it is.
+    /// Its executor has gone: it neither answers nor registers.
     Gone,
-    /// Its end is in the row.
+    /// Its end is recorded in the row.
     Told,
 }
 
-/// What is to be done; what is written comes before what is sent.
+/// An action to perform; writes come before calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunDo {
-    /// Write that the executor took it.
+    /// Record that the executor accepted it.
     Began,
-    /// Write that it was seen to be busy.
+    /// Record that it was seen busy.
     SawBusy,
-    /// Write since when it is idle.
+    /// Record since when it is idle.
     SawIdle,
-    /// Write that it is being stopped.
+    /// Record that it is being stopped.
     Stopping(StopWhy),
-    /// Write how it ended, unless an executor told its end.
+    /// Record how it ended, unless an executor reported its end.
     End(UnreportedEnd, String),
-    /// Ask the next executor, if there is one; else it was not reached.
+    /// Call the next executor, if there is one; otherwise it was not reached.
     Next(String),
-    /// Ask whether it is busy.
+    /// Poll whether it is busy.
     Look,
-    /// Say that it must stop.
+    /// Send the stop order.
     Kill,
-    /// Look whether its executor says elsewhere that it is there.
+    /// Check whether its executor is still registered.
     Miss,
 }
 
 /// What is known of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunState {
-    /// How far it is.
+    /// State.
     pub status: RunStatus,
-    /// Whether the answer to the question to run is awaited, by this process.
+    /// Whether this process is waiting for the answer to the call to run.
     pub is_posting: bool,
-    /// Whether its executor said of it that it is busy.
+    /// Whether its executor has reported it busy.
     pub was_busy: bool,
-    /// Since when it said that it is not.
+    /// Since when its executor reports it idle.
     pub idle_since: Option<Millis>,
     /// When the executor last answered anything.
     pub heard: Millis,
     /// Why it is being stopped.
     pub stopping: Option<StopWhy>,
-    /// When it was to be stopped.
+    /// When the stop was requested.
     pub stop_at: Option<Millis>,
-    /// When the order to stop was last sent.
+    /// When the stop order was last sent.
     pub killed_at: Option<Millis>,
-    /// Whether the executor is being asked something.
+    /// Whether a poll is in flight.
     pub is_looking: bool,
-    /// When it is looked at next.
+    /// When the next poll is due.
     pub next: Option<Millis>,
 }
 
 impl RunState {
-    /// One that waits.
+    /// A waiting run.
     pub fn waiting(now: Millis) -> Self {
         Self {
             status: RunStatus::Waiting,
@@ -124,7 +125,7 @@ impl RunState {
         }
     }
 
-    /// One of which an earlier process wrote this much; it is looked at at once.
+    /// A run recorded by an earlier process; it is polled at once.
     pub fn found(
         status: RunStatus,
         was_busy: bool,
@@ -137,7 +138,7 @@ impl RunState {
         Self { status, was_busy, idle_since, stopping, stop_at, next, ..Self::waiting(now) }
     }
 
-    /// What an event makes of it. `give_up_ms` is how long a run that is to be stopped is waited for.
+    /// Applies an event. `give_up_ms` limits the wait for a run that is being stopped.
     pub fn apply_event(&mut self, event: &RunEvent, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
         if !self.status.is_open() {
             return Vec::new();
@@ -180,19 +181,19 @@ impl RunState {
                 self.finish_run(UnreportedEnd::Stopped(why), "no executor was asked".to_owned())
             }
             _ => {
-                // While the answer to the question to run is awaited there is nothing to be stopped yet.
+                // While the call to run is unanswered there is nothing to stop yet.
                 self.next = Some(now);
                 vec![RunDo::Stopping(why)]
             }
         }
     }
 
-    /// There is no other executor to be asked.
+    /// No other executor can be called.
     pub fn not_reached(&mut self, said: String) -> Vec<RunDo> {
         self.finish_run(UnreportedEnd::NotReached, said)
     }
 
-    /// An executor is about to be asked for it; that is written.
+    /// Records that an executor is about to be called.
     pub fn begin_posting(&mut self, now: Millis) {
         (self.status, self.is_posting, self.heard) = (RunStatus::Asked, true, now);
     }
@@ -230,7 +231,7 @@ impl RunState {
             return self.give_up();
         }
         if self.is_posting || self.is_looking {
-            // It is asked on when that is answered; a stop has an end all the same.
+            // Polling continues after the answer; a stop has a time limit anyway.
             self.next = self.stop_at.map(|at| at.plus_ms(give_up_ms)).filter(|at| *at > now);
             return Vec::new();
         }
@@ -278,11 +279,12 @@ impl RunState {
         dos
     }
 
-    /// Orders the stop again until the executor reports the end of the run, or the time for it is over.
+    /// Repeats the stop order until the executor reports the end of the run, or the time limit has
+    /// passed.
     ///
-    /// That the executor is idle proves nothing: XXL-JOB in Java (2.5.0 and 3.4.2, measured) forgets a job
-    /// at `/kill` and answers "idle" at once, while a handler that ignores interrupts (blocking JDBC)
-    /// runs on for as long as it likes; the next run began 11 to 12 s beside it.
+    /// An idle executor proves nothing: XXL-JOB in Java (2.5.0 and 3.4.2, measured) forgets a job
+    /// at `/kill` and answers "idle" at once, while a handler that ignores interrupts (blocking
+    /// JDBC) continues for an unlimited time; the next run began 11 to 12 s beside it.
     fn continue_stop(&mut self, give_up: i64, now: Millis) -> Vec<RunDo> {
         if self.is_too_late(give_up, now) {
             return self.give_up();

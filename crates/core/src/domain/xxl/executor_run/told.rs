@@ -1,4 +1,4 @@
-//! What the end of a run comes to for the try of its job.
+//! Translates the end of a run on executors into the outcome of the job's attempt.
 
 use super::{StopWhy, UnreportedEnd};
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs};
@@ -7,35 +7,36 @@ use crate::domain::job::retry::ErrorClass;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The end of a run, or of a part of one.
+/// The end of a run, or of one shard of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
-    /// The key by which the executor knows it.
+    /// The executor's key of the run.
     pub log_id: i64,
-    /// Which executor.
+    /// Address of the executor.
     pub address: Option<String>,
-    /// Which part, of how many.
+    /// Shard index and number of shards.
     pub shard: (i64, i64),
     /// Why it was stopped.
     pub stopping: Option<StopWhy>,
-    /// How it ended when no executor told its end.
+    /// How it ended when no executor reported its end.
     pub result: Option<UnreportedEnd>,
-    /// The code that the executor told.
+    /// The code that the executor reported.
     pub code: Option<i64>,
-    /// What the executor said, or what is to be said of it.
+    /// The message of the executor, or about the run.
     pub said: String,
 }
 
-/// The executor did what it was for.
+/// XXL-JOB's code for success.
 const DONE: i64 = 200;
-/// Its time was over, as the executor counted it.
+/// XXL-JOB's code for a timeout measured by the executor.
 const TIMED_OUT: i64 = 502;
-/// What pyxxl (0.4.8) reports of a run whose real end it could not report: its callback failed after all its
-/// retries, and the text of that error became the message of a second callback with code 500.
+/// What pyxxl (0.4.8) reports for a run whose real end it could not report: its callback failed
+/// after all its retries, and the text of that error became the message of a second callback with
+/// code 500.
 const LOST_CALLBACK: &str = "Connection error after retry times";
 
 impl RunEnd {
-    /// How it counts for the try.
+    /// The corresponding end of the attempt.
     fn attempt_end(&self) -> AttemptEnd {
         match (self.result, self.stopping) {
             (Some(UnreportedEnd::Unconfirmed | UnreportedEnd::Lost), _) => AttemptEnd::Unknown,
@@ -57,7 +58,7 @@ impl RunEnd {
         }
     }
 
-    /// Whether the client reports only that it could not report how the run ended.
+    /// Whether the client reports only that it could not report the end.
     fn is_lost_callback(&self) -> bool {
         self.said.contains(LOST_CALLBACK)
     }
@@ -68,7 +69,7 @@ impl RunEnd {
         let mut words = match (self.result, self.stopping) {
             (Some(UnreportedEnd::Unconfirmed), _) => format!("{KILL_UNCONFIRMED}: {run}"),
             (Some(UnreportedEnd::Lost), _) => format!("{run} is lost"),
-            // None is there, or answers, or is idle.
+            // No executor exists, answers, or is idle.
             (Some(UnreportedEnd::NotReached), _) => "no executor could take it".to_owned(),
             (Some(UnreportedEnd::Refused), _) if self.address.is_none() => {
                 "no executor was asked".to_owned()
@@ -97,7 +98,7 @@ impl RunEnd {
         words
     }
 
-    /// Whether nothing of it was begun.
+    /// Whether nothing of the run was begun.
     fn is_before(&self) -> bool {
         matches!(
             self.result,
@@ -106,10 +107,10 @@ impl RunEnd {
     }
 }
 
-/// Parts named in a message, at most.
+/// Maximum number of shards named in a message.
 const NAMED: usize = 10;
 
-/// What the ends of a run's parts come to: well only if all did.
+/// The combined outcome of a run's shards: success only if all succeeded.
 pub fn outcome(ends: &[RunEnd]) -> AttemptOutcome {
     let Some(first) = ends.first() else {
         return AttemptOutcome::ended(AttemptEnd::Unknown, "the run is not known any more");
@@ -118,7 +119,7 @@ pub fn outcome(ends: &[RunEnd]) -> AttemptOutcome {
         ends.iter().filter(|end| end.attempt_end() != AttemptEnd::Success).collect();
     let well = ends.len() - bad.len();
     let outputs = outputs(first, ends.len(), well);
-    // What is not known outweighs what failed, because it may have taken effect.
+    // An unknown outcome is more severe than a failure, because the run may have taken effect.
     let order = [AttemptEnd::Unknown, AttemptEnd::Failed, AttemptEnd::TimedOut, AttemptEnd::Killed];
     let worst = order.into_iter().find(|worst| bad.iter().any(|end| end.attempt_end() == *worst));
     let Some(worst) = worst else { return AttemptOutcome::success(outputs) };
