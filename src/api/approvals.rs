@@ -26,13 +26,15 @@ pub(super) fn routes() -> Noun {
             list_approvals,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/jobs/{job}/approve"),
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/jobs/{job}/approve",
             needs,
             "Approve an APPROVAL job that waits: its batch goes on",
             async |ask, of, body| give_decision(ask, of, body, ApprovalVerdict::Approve).await,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/jobs/{job}/reject"),
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/jobs/{job}/reject",
             needs,
             "Reject an APPROVAL job that waits: it fails and is not tried again",
             async |ask, of, body| give_decision(ask, of, body, ApprovalVerdict::Reject).await,

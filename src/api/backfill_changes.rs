@@ -24,25 +24,29 @@ pub(super) fn routes() -> Noun {
     let runs = CallerNeeds::Somewhere(Permission::Run);
     Noun::new("changes of backfills")
         .change(
-            (Method::POST, "/backfills/preview"),
+            Method::POST,
+            "/backfills/preview",
             runs,
             "What a backfill would do, batch by batch",
             preview,
         )
         .change(
-            (Method::POST, "/backfills"),
+            Method::POST,
+            "/backfills",
             runs,
             "Run the batches of a range as one thing, in the process that is asked",
             start,
         )
         .change(
-            (Method::POST, "/backfills/{id}/stop"),
+            Method::POST,
+            "/backfills/{id}/stop",
             runs,
             "Stop a backfill: jobs that run end, nothing new is started",
             stop_backfill,
         )
         .change(
-            (Method::POST, "/backfills/{id}/resume"),
+            Method::POST,
+            "/backfills/{id}/resume",
             runs,
             "Go on with a backfill that was stopped, failed, or whose process died",
             resume,

@@ -31,7 +31,8 @@ pub(super) fn routes() -> Noun {
     Noun::new("batch actions")
         .expensive()
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/actions"),
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/actions",
             CallerNeeds::Somewhere(Permission::View),
             "Hold, release, skip, rerun … jobs of a batch: shown first, then done",
             act_on_batch,

@@ -32,32 +32,37 @@ pub(super) fn routes() -> Noun {
     Noun::new("batches as a whole")
         .expensive()
         .change(
-            (Method::POST, "/batches"),
+            Method::POST,
+            "/batches",
             needs,
             "Open batches; a process that serves takes them",
             open_batches,
         )
         .expensive()
         .change(
-            (Method::POST, "/batches/plan"),
+            Method::POST,
+            "/batches/plan",
             CallerNeeds::Somewhere(Permission::View),
             "What opening batches would do: waves, parameters, expected times, refusals",
             look_ahead,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/pause"),
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/pause",
             needs,
             "Start nothing more of a batch; what runs ends",
             async |ask, at, why| pause_or_resume(ask, at, why, Going::Paused).await,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/resume"),
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/resume",
             needs,
             "Let a paused batch go on",
             async |ask, at, why| pause_or_resume(ask, at, why, Going::On).await,
         )
         .change(
-            (Method::POST, "/groups/{group}/batches/{batch_no}/kill"),
+            Method::POST,
+            "/groups/{group}/batches/{batch_no}/kill",
             needs,
             "Stop a batch: what waits is cancelled, what runs is ended on its server",
             kill_batch,

@@ -29,21 +29,24 @@ pub(super) fn routes() -> Noun {
     let edits = CallerNeeds::Everywhere(Permission::Edit);
     Noun::new("changes of calendars")
         .change(
-            (Method::PUT, "/calendars/{code}"),
+            Method::PUT,
+            "/calendars/{code}",
             edits,
             "Make a calendar, or store the days of a file in it",
             put_calendar,
         )
         .guarded()
         .change(
-            (Method::POST, "/calendars/{code}/days"),
+            Method::POST,
+            "/calendars/{code}/days",
             edits,
             "Set one day by hand; imports leave it alone",
             set_day,
         )
         .guarded()
         .change(
-            (Method::DELETE, "/calendars/{code}"),
+            Method::DELETE,
+            "/calendars/{code}",
             edits,
             "Remove a calendar that nothing uses",
             remove,

@@ -35,19 +35,19 @@ pub(super) fn routes() -> Noun {
             get_change_request,
         )
         .change(
-            (Method::POST, "/change-requests/{change_request_id}/approve"),
+            Method::POST, "/change-requests/{change_request_id}/approve",
             needs,
             "Approve a change: it is carried out as its author, while it would still do the same",
             async |ask, of, body| give_decision(ask, of, body, ChangeVerdict::Approve).await,
         )
         .change(
-            (Method::POST, "/change-requests/{change_request_id}/reject"),
+            Method::POST, "/change-requests/{change_request_id}/reject",
             needs,
             "Reject a change; its author withdraws it",
             async |ask, of, body| give_decision(ask, of, body, ChangeVerdict::Reject).await,
         )
         .change(
-            (Method::POST, "/change-requests/{change_request_id}/break-glass"),
+            Method::POST, "/change-requests/{change_request_id}/break-glass",
             CallerNeeds::Everywhere(Permission::Admin),
             "Carry out a change without a second person, where the settings allow it; everybody concerned is told",
             async |ask, of, body| give_decision(ask, of, body, ChangeVerdict::BreakGlass).await,

@@ -32,31 +32,31 @@ pub(super) fn routes() -> Noun {
     Noun::new("definitions")
         .expensive()
         .change(
-            (Method::POST, "/definition/check"),
+            Method::POST, "/definition/check",
             CallerNeeds::Somewhere(Permission::View),
             "Look for faults in a definition, each with its line",
             check,
         )
         .expensive()
         .change(
-            (Method::POST, "/definition/preflight"),
+            Method::POST, "/definition/preflight",
             edits,
             "Hold the jobs of a definition against the data sources that are stored: routines, parameters, rights",
             preflight,
         )
         .expensive()
         .change(
-            (Method::POST, "/definition/diff"),
+            Method::POST, "/definition/diff",
             CallerNeeds::Somewhere(Permission::View),
             "What storing a definition would change, and which permissions that takes",
             diff_definition,
         )
         .expensive()
-        .change((Method::POST, "/definition/apply"), edits, "Store a definition", apply)
+        .change(Method::POST, "/definition/apply", edits, "Store a definition", apply)
         .guarded()
         .expensive()
         .change(
-            (Method::POST, "/groups/{group}/rollback"),
+            Method::POST, "/groups/{group}/rollback",
             edits,
             "Make a group what it was in an earlier version",
             rollback,

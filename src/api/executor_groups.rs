@@ -38,25 +38,25 @@ pub(super) fn routes() -> Noun {
             list_runs,
         )
         .secret(
-            (Method::POST, "/executor-groups"),
+            Method::POST, "/executor-groups",
             ADMINISTERS,
             "Add a group of executors; a token that is made is shown in this answer and never again",
             add_group,
         )
         .secret(
-            (Method::PATCH, "/executor-groups/{app_name}"),
+            Method::PATCH, "/executor-groups/{app_name}",
             ADMINISTERS,
             "Change a group of executors",
             change_group,
         )
         .secret(
-            (Method::POST, "/executor-groups/{app_name}/token"),
+            Method::POST, "/executor-groups/{app_name}/token",
             ADMINISTERS,
             "Give a group of executors another token; the old one works no more",
             renew,
         )
         .secret(
-            (Method::DELETE, "/executor-groups/{app_name}"),
+            Method::DELETE, "/executor-groups/{app_name}",
             ADMINISTERS,
             "Remove a group of executors; what they ran stays with its batches",
             remove,

@@ -25,13 +25,15 @@ pub(super) fn routes() -> Noun {
     let runs = CallerNeeds::Somewhere(Permission::Run);
     Noun::new("firing by hand")
         .change(
-            (Method::POST, "/schedules/{code}/fire-now"),
+            Method::POST,
+            "/schedules/{code}/fire-now",
             runs,
             "Fire a schedule once, now, whatever its timing says",
             fire_schedule,
         )
         .change(
-            (Method::POST, "/events/{name}"),
+            Method::POST,
+            "/events/{name}",
             runs,
             "Send an event: every schedule that waits for it fires",
             send_firing,

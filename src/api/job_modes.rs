@@ -22,14 +22,16 @@ use serde_json::json;
 pub(super) fn routes() -> Noun {
     Noun::new("jobs in every batch")
         .change(
-            (Method::POST, "/jobs/run-modes"),
+            Method::POST,
+            "/jobs/run-modes",
             CallerNeeds::Somewhere(Permission::Run),
             "Ice, no-exec or neither in every batch that is opened from now on",
             set_modes,
         )
         .guarded()
         .change(
-            (Method::POST, "/jobs/{code}/trust"),
+            Method::POST,
+            "/jobs/{code}/trust",
             CallerNeeds::Somewhere(Permission::Force),
             "Take the mark off a job that committed by itself, because it was mended",
             trust,

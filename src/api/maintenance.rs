@@ -32,38 +32,38 @@ pub(super) fn routes() -> Noun {
     let admins = CallerNeeds::Everywhere(Permission::Admin);
     Noun::new("upkeep")
         .change(
-            (Method::POST, "/nodes/{name}/drain"),
+            Method::POST,
+            "/nodes/{name}/drain",
             admins,
             "Let a node take nothing new: no batches, no jobs; what it has goes on",
             async |ask, at, why| change_node(ask, at, why, Stay::Leaves).await,
         )
         .change(
-            (Method::POST, "/nodes/{name}/undrain"),
+            Method::POST,
+            "/nodes/{name}/undrain",
             admins,
             "Let a node take new work again",
             async |ask, at, why| change_node(ask, at, why, Stay::Stays).await,
         )
         .change(
-            (Method::POST, "/sources/{name}/check"),
+            Method::POST,
+            "/sources/{name}/check",
             admins,
             "Ask a data source whether bodies can run there and be stopped",
             check,
         )
         .change(
-            (Method::POST, "/retention/run"),
+            Method::POST,
+            "/retention/run",
             admins,
             "Remove old rows now, for half a minute at most",
             sweep,
         )
-        .secret(
-            (Method::PUT, "/secrets/{name}"),
-            admins,
-            "Seal a secret and store it",
-            store_secret,
-        )
-        .secret((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
+        .secret(Method::PUT, "/secrets/{name}", admins, "Seal a secret and store it", store_secret)
+        .secret(Method::DELETE, "/secrets/{name}", admins, "Remove a stored secret", forget)
         .change(
-            (Method::PATCH, "/secrets/{name}"),
+            Method::PATCH,
+            "/secrets/{name}",
             admins,
             "Say which groups may use a stored secret",
             grant,

@@ -22,22 +22,25 @@ use serde_json::json;
 pub(super) fn routes() -> Noun {
     let runs = CallerNeeds::Somewhere(Permission::Run);
     Noun::new("changes of notices")
-        .change((Method::POST, "/outbox/{id}/resend"), runs, "Send a notice again", resend)
+        .change(Method::POST, "/outbox/{id}/resend", runs, "Send a notice again", resend)
         .change(
-            (Method::POST, "/outbox/{id}/ack"),
+            Method::POST,
+            "/outbox/{id}/ack",
             runs,
             "Take a notice off the way that waits: somebody knows already",
             acknowledge,
         )
         .change(
-            (Method::POST, "/snoozes"),
+            Method::POST,
+            "/snoozes",
             runs,
             "Do not tell of a group, or a job of it, for a while",
             snooze,
         )
-        .change((Method::DELETE, "/snoozes/{id}"), runs, "End a snooze now", wake_notice)
+        .change(Method::DELETE, "/snoozes/{id}", runs, "End a snooze now", wake_notice)
         .change(
-            (Method::POST, "/notify/test"),
+            Method::POST,
+            "/notify/test",
             CallerNeeds::Everywhere(Permission::Admin),
             "Send a test at once",
             send_test,

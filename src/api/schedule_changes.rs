@@ -33,36 +33,41 @@ pub(super) fn routes() -> Noun {
     let (edits, runs) =
         (CallerNeeds::Somewhere(Permission::Edit), CallerNeeds::Somewhere(Permission::Run));
     Noun::new("changes of schedules")
-        .change((Method::POST, "/schedules"), edits, "Make a schedule", add_schedule)
+        .change(Method::POST, "/schedules", edits, "Make a schedule", add_schedule)
         .guarded()
         .change(
-            (Method::PUT, "/schedules/{code}"),
+            Method::PUT,
+            "/schedules/{code}",
             edits,
             "Change what a schedule says",
             edit_schedule,
         )
         .guarded()
         .change(
-            (Method::DELETE, "/schedules/{code}"),
+            Method::DELETE,
+            "/schedules/{code}",
             edits,
             "Take a schedule away; its firings stay on record",
             remove,
         )
         .guarded()
         .change(
-            (Method::POST, "/schedules/{code}/pause"),
+            Method::POST,
+            "/schedules/{code}/pause",
             runs,
             "Let a schedule plan nothing more",
             async |ask, at, why| stand(ask, at, why, ScheduleActionRequest::Pause).await,
         )
         .change(
-            (Method::POST, "/schedules/{code}/resume"),
+            Method::POST,
+            "/schedules/{code}/resume",
             runs,
             "Let a paused schedule go on from now",
             async |ask, at, why| stand(ask, at, why, ScheduleActionRequest::Resume).await,
         )
         .change(
-            (Method::POST, "/schedules/{code}/skip-next"),
+            Method::POST,
+            "/schedules/{code}/skip-next",
             runs,
             "Leave the next planned time out",
             async |ask, at, why| stand(ask, at, why, ScheduleActionRequest::SkipNext).await,

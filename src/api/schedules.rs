@@ -44,7 +44,8 @@ pub(super) fn routes() -> Noun {
         .get("/schedules/{code}/next", needs, "When it fires next, and what is left out", next)
         .get("/schedules/{code}/firings", needs, "What became of its planned times", firings)
         .change(
-            (Method::POST, "/schedules/preview"),
+            Method::POST,
+            "/schedules/preview",
             needs,
             "When a schedule would fire that is not stored; changes nothing",
             preview,

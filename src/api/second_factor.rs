@@ -23,31 +23,31 @@ pub(super) fn routes() -> Noun {
     Noun::new("second factors")
         .get(at, CallerNeeds::Login, "Whether one has a second factor", get_second_factor)
         .secret(
-            (Method::POST, "/session/second-factor/enrol"),
+            Method::POST, "/session/second-factor/enrol",
             CallerNeeds::Login,
             "Begin a second factor: a secret for one-time codes, shown in this answer and never again",
             enrol,
         )
         .secret(
-            (Method::POST, "/session/second-factor/confirm"),
+            Method::POST, "/session/second-factor/confirm",
             CallerNeeds::Login,
             "Make it count by a first code; recovery codes are shown in this answer and never again",
             confirm,
         )
         .secret(
-            (Method::POST, "/session/second-factor/recovery-codes"),
+            Method::POST, "/session/second-factor/recovery-codes",
             CallerNeeds::Login,
             "New recovery codes in the place of those that are left",
             renew,
         )
         .secret(
-            (Method::POST, "/session/second-factor/disable"),
+            Method::POST, "/session/second-factor/disable",
             CallerNeeds::Login,
             "Disable one's second factor, with password and code",
             disable,
         )
         .secret(
-            (Method::POST, "/users/{name}/second-factor-reset"),
+            Method::POST, "/users/{name}/second-factor-reset",
             CallerNeeds::Everywhere(Permission::Admin),
             "Remove the second factor of a user who has lost it; all sessions of the user end",
             reset,

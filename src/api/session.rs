@@ -22,18 +22,20 @@ pub(super) fn routes() -> Noun {
     Noun::new("session")
         .get("/session", CallerNeeds::Login, "Who one is, and may do what", get_session)
         .get("/session/options", CallerNeeds::Nothing, "How one may log in", options)
-        .secret((Method::POST, "/session"), CallerNeeds::Nothing, "Log in with a password", log_in)
-        .secret((Method::DELETE, "/session"), CallerNeeds::Login, "Log out", log_out)
-        .secret((Method::POST, "/setup"), CallerNeeds::Nothing, "Make the first user", set_up)
+        .secret(Method::POST, "/session", CallerNeeds::Nothing, "Log in with a password", log_in)
+        .secret(Method::DELETE, "/session", CallerNeeds::Login, "Log out", log_out)
+        .secret(Method::POST, "/setup", CallerNeeds::Nothing, "Make the first user", set_up)
         .secret(
-            (Method::POST, "/session/password"),
+            Method::POST,
+            "/session/password",
             CallerNeeds::Login,
             "Change one's password; all other sessions end",
             change_password,
         )
         .get("/session/sessions", CallerNeeds::Login, "One's sessions", sessions)
         .secret(
-            (Method::DELETE, "/session/sessions/{session_id}"),
+            Method::DELETE,
+            "/session/sessions/{session_id}",
             CallerNeeds::Login,
             "End one of one's sessions",
             end_session,

@@ -19,19 +19,22 @@ pub(super) fn routes() -> Noun {
     Noun::new("tokens")
         .get("/session/tokens", CallerNeeds::Login, "One's tokens", list_tokens)
         .secret(
-            (Method::POST, "/session/tokens"),
+            Method::POST,
+            "/session/tokens",
             CallerNeeds::Login,
             "Make a token; it is shown in this answer and never again",
             add_token,
         )
         .secret(
-            (Method::DELETE, "/session/tokens/{token_id}"),
+            Method::DELETE,
+            "/session/tokens/{token_id}",
             CallerNeeds::Login,
             "Take one of one's tokens away",
             remove_own,
         )
         .secret(
-            (Method::DELETE, "/tokens/{token_id}"),
+            Method::DELETE,
+            "/tokens/{token_id}",
             CallerNeeds::Login,
             "Take a token away: one's own, or anybody's as an administrator of all groups",
             remove,

@@ -28,23 +28,26 @@ pub(super) fn routes() -> Noun {
     Noun::new("users")
         .get("/users", SEES, "Users, by name", list_users)
         .get("/users/{name}", SEES, "A user", get_user)
-        .secret((Method::POST, "/users"), ADMINISTERS, "Add a user", add_user)
+        .secret(Method::POST, "/users", ADMINISTERS, "Add a user", add_user)
         .secret(
-            (Method::PATCH, "/users/{name}"),
+            Method::PATCH,
+            "/users/{name}",
             SEES,
             "Change a user; who administers one group may change the grants there",
             change,
         )
-        .secret((Method::DELETE, "/users/{name}"), ADMINISTERS, "Remove a user", remove)
+        .secret(Method::DELETE, "/users/{name}", ADMINISTERS, "Remove a user", remove)
         .secret(
-            (Method::POST, "/users/{name}/password-reset"),
+            Method::POST,
+            "/users/{name}/password-reset",
             ADMINISTERS,
             "Give a user a one-time password, shown in this answer; all sessions of the user end",
             reset,
         )
         .get("/users/{name}/sessions", ADMINISTERS, "The sessions of a user", sessions)
         .secret(
-            (Method::DELETE, "/users/{name}/sessions"),
+            Method::DELETE,
+            "/users/{name}/sessions",
             ADMINISTERS,
             "End all sessions of a user",
             end_sessions,

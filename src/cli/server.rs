@@ -247,7 +247,7 @@ impl ServerVerb<'_> {
                 let body = json!({"reason": self.said.value("reason")});
                 self.print_document(&self.server.post_json(&below(word), &body).await?, &[])
             }
-            "rerun" => self.rerun_batch((&group, &no)).await,
+            "rerun" => self.rerun_batch(&group, &no).await,
             _ => Err(not_there(&["batch", verb])),
         }
     }

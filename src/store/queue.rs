@@ -270,7 +270,7 @@ pub async fn claim(
     owner: &NodeId,
     now: Millis,
 ) -> Result<()> {
-    give_to_node(tx, ids, from, (owner, Acknowledgement::Yes), now).await
+    give_to_node(tx, ids, from, owner, Acknowledgement::Yes, now).await
 }
 
 /// As `claim`, to any process; another one takes them before it starts anything (`hosted::take`).
