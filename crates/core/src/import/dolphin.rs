@@ -22,7 +22,7 @@ use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, check_keys, hint};
-use crate::import::note::{ImportOrigin, Level};
+use crate::import::note::Level;
 use crate::import::schedule::SourceScheduleState;
 use crate::import::tally::CountedKind;
 use crate::import::tree::word;
