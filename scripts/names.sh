@@ -22,8 +22,9 @@ all_functions=$(wc -l <<<"$functions")
 short_functions=$(awk 'length($0) <= 4' <<<"$functions" | wc -l)
 median=$(awk '{ print length($0) }' <<<"$functions" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }')
 
+# `&(dyn Fn(…) + Sync)` has brackets and is no tuple.
 tuples=$(code | tr '\n' ' ' | grep -oE '\bfn [a-z_][a-z0-9_]*(<[^(]*>)?\([^{;]*' |
-    grep -cE '[(,] *(mut )?(\([^()]*\)|[a-z_][a-z0-9_]*): &?\(' || true)
+    grep -cP '[(,] *(mut )?(\([^()]*\)|[a-z_][a-z0-9_]*): &?\((?!dyn )' || true)
 
 names=$(printf '%s\n' "${files[@]}" | sed 's|.*/||; s|\.rs$||')
 all_files=${#files[@]}

@@ -106,7 +106,7 @@ async fn lock(session: &mut Session, row: i64, routine: Option<&str>) -> Result<
     let facts = ["idem_key", "batch_no", "job_code", "attempt"].map(|fact| (fact, name.clone()));
     session.introduce(facts.to_vec(), &name, Vec::new());
     Ok(match routine {
-        Some(routine) => session.try_lock_and_look(&name, (None, routine)).await?.0,
+        Some(routine) => session.try_lock_and_look(&name, None, routine).await?.0,
         None => session.try_lock(&name).await?,
     })
 }

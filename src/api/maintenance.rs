@@ -315,7 +315,7 @@ async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceChe
     let checked = match app.check_source(source, &classes).await {
         Ok(checked) => checked,
         Err(fault) => {
-            let (name, fault) = (at.name, Some(fault.0));
+            let (name, fault) = (at.name, Some(fault.said));
             return Ok(SourceCheckDetail {
                 name,
                 fault,

@@ -220,9 +220,9 @@ async fn run_backfill(
     if show_as != Show::Nothing {
         out::eprint_line(&words::begun(id, lang));
     }
-    let done = BackfillView::read_view(&app, id).await?.count_final();
+    let (done, total) = BackfillView::read_view(&app, id).await?.count_final();
     let sender = app.sender(&dispatcher)?;
-    to_the_end(dispatcher, sender, watch(news, show_as, done, lang), lang).await?;
+    to_the_end(dispatcher, sender, watch(news, show_as, done, total, lang), lang).await?;
     let view = BackfillView::read_view(&app, id).await?;
     print_backfill(global, &view)?;
     app.close().await;

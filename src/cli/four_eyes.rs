@@ -14,38 +14,44 @@ use crate::engine::operate::change_requests::{BypassedChange, record_bypass};
 use crate::engine::operate::operator_actions::operator_here;
 use anyhow::Result;
 
-/// A change with the permission `force` in these groups.
-pub(super) fn forced<'a>(
-    groups: impl IntoIterator<Item = &'a GroupCode>,
-) -> (GuardedAction, Demands) {
+/// A change that would need a second person over the API, and the rights that it takes.
+pub(super) struct GuardedDemands {
+    action: GuardedAction,
+    demands: Demands,
+}
+
+/// A change by the right `force` in these groups.
+pub(super) fn forced<'a>(groups: impl IntoIterator<Item = &'a GroupCode>) -> GuardedDemands {
     let one = |group: &GroupCode| (group.clone(), [Permission::Force].into());
     let groups = groups.into_iter().map(one).collect();
-    (GuardedAction::Force, Demands { groups, ..Demands::default() })
+    let demands = Demands { groups, ..Demands::default() };
+    GuardedDemands { action: GuardedAction::Force, demands }
 }
 
-/// A definition that is applied.
-pub(super) fn applied(defs: &Definition) -> (GuardedAction, Demands) {
+/// A definition that is stored.
+pub(super) fn applied(defs: &Definition) -> GuardedDemands {
     let one = |group: &GroupCode| (group.clone(), [Permission::Edit].into());
     let groups = defs.groups.iter().map(|group| one(&group.code)).collect();
-    (GuardedAction::Apply, Demands { groups, ..Demands::default() })
+    let demands = Demands { groups, ..Demands::default() };
+    GuardedDemands { action: GuardedAction::Apply, demands }
 }
 
-/// A schedule that is added, changed or removed.
-pub(super) fn scheduled(def: &TriggerDef, defs: &Definition) -> (GuardedAction, Demands) {
-    (GuardedAction::Edit, Demands::of_schedule(def, defs))
+/// A schedule that is made, changed or removed.
+pub(super) fn scheduled(def: &TriggerDef, defs: &Definition) -> GuardedDemands {
+    GuardedDemands { action: GuardedAction::Edit, demands: Demands::of_schedule(def, defs) }
 }
 
-/// A change of a calendar, which belongs to no group.
-pub(super) fn calendar() -> (GuardedAction, Demands) {
+/// A calendar, which belongs to no group.
+pub(super) fn calendar() -> GuardedDemands {
     let everywhere = [Permission::Edit].into();
-    (GuardedAction::Edit, Demands { everywhere, ..Demands::default() })
+    let demands = Demands { everywhere, ..Demands::default() };
+    GuardedDemands { action: GuardedAction::Edit, demands }
 }
 
 /// Called before a change is written.
 pub(super) async fn record(
     app: &App,
-    action: GuardedAction,
-    demands: Demands,
+    guarded: GuardedDemands,
     summary: &str,
     reason: Option<&str>,
     lang: Lang,
@@ -55,6 +61,7 @@ pub(super) async fn record(
         return Ok(());
     }
     let reason = reason.unwrap_or_default();
+    let GuardedDemands { action, demands } = guarded;
     let change = BypassedChange { action, demands: &demands, summary, reason };
     let now = batch::server_now(app).await?;
     if record_bypass(&app.db, &rules, &change, &operator_here(&whoami()), now).await? {

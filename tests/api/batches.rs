@@ -412,7 +412,7 @@ async fn ask_everything(db: &Db) {
     glance::failures(&mut tx, &ids).await.expect("failures");
     glance::cells(&mut tx, &ids).await.expect("cells");
     glance::tries(&mut tx, ids[0]).await.expect("tries");
-    glance::list_runs(&mut tx, (&group, &job), None, 5).await.expect("runs");
+    glance::list_runs(&mut tx, &group, &job, None, 5).await.expect("runs");
     glance::pending_first(&mut tx, 5).await.expect("firings");
     let named = store::job_list::find_named(&mut tx, job.as_str(), None).await;
     drop(named.expect("an answer"));

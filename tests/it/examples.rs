@@ -201,7 +201,7 @@ async fn approve_all(app: &App) {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let mut tx = app.db.begin_read().await.expect("read");
         let filter = ApprovalFilter { is_waiting: true, ..ApprovalFilter::default() };
-        let waiting = store::approval::list_page(&mut tx, &filter, (None, None), 10).await;
+        let waiting = store::approval::list_page(&mut tx, &filter, None, None, 10).await;
         for one in waiting.expect("approvals") {
             let batch = store::batch::get(&mut tx, one.batch_id).await.expect("batch");
             let row = store::queue::of_job(&mut tx, one.batch_id, &one.job).await;

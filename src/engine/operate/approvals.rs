@@ -68,8 +68,8 @@ pub async fn decide(
     if request.verdict == ApprovalVerdict::Reject && comment.is_none() {
         return Err(DecisionRefused::NoComment.into());
     }
-    let (verdict, comment) = (request.verdict, comment.as_deref());
-    if !approval::decide(&mut tx, there.id, verdict, comment, request.by, now).await? {
+    let (verdict, text) = (request.verdict, comment.as_deref());
+    if !approval::decide(&mut tx, there.id, verdict, text, request.by, now).await? {
         let after = approval::get(&mut tx, there.id).await?;
         tx.rollback().await?;
         let is_same = after.decision.status == request.verdict.status()

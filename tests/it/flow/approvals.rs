@@ -97,7 +97,7 @@ async fn some_beats(process: &mut QueueDispatcher) {
 async fn approvals(bench: &Bench) -> Vec<String> {
     let mut tx = bench.db.begin_read().await.expect("read");
     let filter = approval::ApprovalFilter::default();
-    let page = approval::list_page(&mut tx, &filter, (None, None), 100).await.expect("page");
+    let page = approval::list_page(&mut tx, &filter, None, None, 100).await.expect("page");
     page.iter().rev().map(|a| a.decision.status.to_string()).collect()
 }
 
@@ -237,8 +237,8 @@ async fn a_kill_ends_the_question(bench: Bench) {
     let defs = yaml("");
     let mut process = bench.process().await;
     let id = until_it_waits(&bench, &defs, &mut process).await;
-    let why = (&person("zhao"), "wrong month");
-    assert!(pause::stop_batch(&bench.db, id, why, bench.clock.now()).await.expect("stop"));
+    let (by, now) = (person("zhao"), bench.clock.now());
+    assert!(pause::stop_batch(&bench.db, id, &by, "wrong month", now).await.expect("stop"));
     process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.rows(id).await[1].status, QueueStatus::Killed);
@@ -253,7 +253,7 @@ async fn a_batch_that_is_paused_starts_nothing_after_it(bench: Bench) {
     let mut process = bench.process().await;
     let id = until_it_waits(&bench, &defs, &mut process).await;
     let zhao = person("zhao");
-    let set = |to| pause::set_going(&bench.db, id, to, (&zhao, "look first"), bench.clock.now());
+    let set = |to| pause::set_going(&bench.db, id, to, &zhao, "look first", bench.clock.now());
     assert!(set(Going::Paused).await.expect("pause"));
     process.poll_changes().await.expect("look");
     say(&bench, id, ("wang", ApprovalVerdict::Approve, None)).await.expect("approved");

@@ -512,14 +512,14 @@ async fn who_begins_stops_and_goes_on_is_on_record(bench: Bench) {
         let mut tx = bench.db.begin_read().await.expect("read");
         store::backfill::find_backfill(&mut tx, id).await.expect("find").expect("there")
     };
-    let why = (&operator(), Some("the wrong year"));
+    let (by, reason) = (operator(), Some("the wrong year"));
     let now = bench.clock.now();
-    assert!(stop_backfill(&bench.db, &row().await, why, now).await.expect("stop"));
+    assert!(stop_backfill(&bench.db, &row().await, &by, reason, now).await.expect("stop"));
     wanted.push("test@here backfill stop g {\"backfill\":1} the wrong year".to_owned());
     let stopped = row().await;
     // Its process is dead, so nobody else says that it has stopped.
     assert_eq!((stopped.status, &stopped.owner), (BackfillStatus::Stopped, &None));
-    assert!(!stop_backfill(&bench.db, &stopped, why, now).await.expect("nothing to stop"));
+    assert!(!stop_backfill(&bench.db, &stopped, &by, reason, now).await.expect("nothing to stop"));
     assert_eq!(on_record(&bench).await, wanted);
     second.resume_backfill(&defs, &go_on(id, Some(2)), None).await.expect("resume");
     wanted.push("test@here backfill resume g {\"backfill\":1,\"parallel\":2} cured".to_owned());
@@ -553,7 +553,7 @@ async fn without_its_record_it_is_not_begun_stopped_or_gone_on_with(bench: Bench
     bench.by_hand(hide).await;
     let mut second = bench.process().await;
     second.resume_backfill(&defs, &go_on(id, None), None).await.expect_err("no record");
-    stop_backfill(&bench.db, &before, (&operator(), None), bench.clock.now())
+    stop_backfill(&bench.db, &before, &operator(), None, bench.clock.now())
         .await
         .expect_err("no record");
     assert_eq!(row().await, before);

@@ -141,7 +141,7 @@ jobs: { A: {}, B: { schedule_time: '02:00' }, C: { depends_on: [B] } }
     let mut process = bench.process().await;
     let id = opened(&mut process, yaml, "1").await;
     let now = bench.clock.now();
-    pause::set_going(&bench.db, id, Going::Paused, (&li(), "rates"), now).await.expect("pause");
+    pause::set_going(&bench.db, id, Going::Paused, &li(), "rates", now).await.expect("pause");
     process.poll_changes().await.expect("look");
     act(&bench, id, OperatorAction::Skip, "C").await;
     process.poll_changes().await.expect("look");
@@ -173,7 +173,7 @@ jobs:
     // Before it is due, and the process dies: whoever takes it over tells.
     bench.clock.advance(20 * MINUTE);
     act(&bench, id, rerun, "A").await;
-    pause::set_going(&bench.db, id, Going::Paused, (&li(), "x"), bench.clock.now())
+    pause::set_going(&bench.db, id, Going::Paused, &li(), "x", bench.clock.now())
         .await
         .expect("pause");
     bench.clock.advance(20 * MINUTE);
@@ -186,9 +186,7 @@ jobs:
     let mut process = taken_over(&bench, id).await;
     quiet(&mut process).await;
     assert_eq!(told(&bench, "late_finish").await, 2, "the batch as well");
-    pause::set_going(&bench.db, id, Going::On, (&li(), "x"), bench.clock.now())
-        .await
-        .expect("go on");
+    pause::set_going(&bench.db, id, Going::On, &li(), "x", bench.clock.now()).await.expect("go on");
     process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(id).await, "A=FAILED B=SUCCESS");

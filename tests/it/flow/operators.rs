@@ -229,13 +229,14 @@ jobs:
         JobKey { group: GroupCode::parse("default").expect("group"), code }
     };
     for (job, mode) in [("ICED", RunMode::Ice), ("PRETENDS", RunMode::NoExec)] {
-        let why = (&by, "no rates this year");
-        pause::set_standing(&bench.db, &[key(job)], Some(mode), why, now).await.expect("set");
+        let set =
+            pause::set_standing(&bench.db, &[key(job)], Some(mode), &by, "no rates this year", now);
+        set.await.expect("set");
     }
     let (id, result) = ran(&bench, yaml).await;
     assert_eq!(result, BatchStatus::Success, "what is absent and what pretends change no result");
     assert_eq!(bench.states(id).await, "ICED=SKIPPED PRETENDS=SUCCESS");
-    let none = pause::set_standing(&bench.db, &[key("NONE")], None, (&by, "x"), now).await;
+    let none = pause::set_standing(&bench.db, &[key("NONE")], None, &by, "x", now).await;
     assert_eq!(none.expect("answer"), [key("NONE")]);
     let acts =
         "SELECT COUNT(*) AS n FROM audit_log WHERE batch_id IS NULL AND reason LIKE 'no rates%'";
@@ -465,9 +466,9 @@ jobs:
     let (mut process, id) = open(&bench, yaml).await;
     process.run_tick().await.expect("beat");
     let (by, now) = (li(), bench.clock.now());
-    let pause = pause::set_going(&bench.db, id, Going::Paused, (&by, "rates are late"), now).await;
+    let pause = pause::set_going(&bench.db, id, Going::Paused, &by, "rates are late", now).await;
     assert!(pause.expect("pause"));
-    let twice = pause::set_going(&bench.db, id, Going::Paused, (&by, "x"), now).await;
+    let twice = pause::set_going(&bench.db, id, Going::Paused, &by, "x", now).await;
     assert!(!twice.expect("is paused"));
     process.poll_changes().await.expect("look");
     process.wait_for_report().await;
@@ -484,7 +485,7 @@ jobs:
     process.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
     assert!(!process.run_tick().await.expect("beat"));
     let now = bench.clock.now();
-    let on = pause::set_going(&bench.db, id, Going::On, (&by, "they are in"), now).await;
+    let on = pause::set_going(&bench.db, id, Going::On, &by, "they are in", now).await;
     assert!(on.expect("resume"));
     process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;

@@ -151,7 +151,7 @@ async fn a_run_mode_is_of_one_group(bench: Bench) {
     let group = GroupCode::parse("a").expect("group");
     let keys = [JobKey { group, code: JobCode::parse("LOAD").expect("code") }];
     let (by, now) = (by(), bench.clock.now());
-    let gone = pause::set_standing(&bench.db, &keys, Some(RunMode::Ice), (&by, "test"), now);
+    let gone = pause::set_standing(&bench.db, &keys, Some(RunMode::Ice), &by, "test", now);
     assert!(gone.await.expect("set").is_empty());
     let (mut process, [a, b]) = open(&bench, &defs).await;
     finish(&bench, &mut process).await;

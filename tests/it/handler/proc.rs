@@ -648,13 +648,13 @@ async fn postgres_routines_are_found_with_the_lock() {
         ] {
             let lock = format!("procession:{name}");
             let (has_lock, found) =
-                session.try_lock_and_look(&lock, (schema, name)).await.expect("asked");
+                session.try_lock_and_look(&lock, schema, name).await.expect("asked");
             let found = found.expect("PostgreSQL tells");
             let said: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!((has_lock, said.join("; ").as_str()), (Lock::Gained, shown));
             assert_eq!(found, session.routines(schema, name).await.expect("asked"));
             let (has_lock, also) =
-                other.try_lock_and_look(&lock, (schema, name)).await.expect("asked");
+                other.try_lock_and_look(&lock, schema, name).await.expect("asked");
             assert_eq!((has_lock, also), (Lock::Taken, Some(found)), "{name}");
         }
         let told =

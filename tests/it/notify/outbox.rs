@@ -57,9 +57,9 @@ fn options() -> OutboxOptions {
 }
 
 fn sender_to(bench: &Bench, server: SmtpOptions, name: &str) -> Sender {
-    let place = (bench.db.clone(), bench.clock.clone());
+    let (db, clock) = (bench.db.clone(), bench.clock.clone());
     let me = NodeId(name.to_owned());
-    Sender::new(place, me, carriers(server), MessageTemplates::built_in(), options())
+    Sender::new(db, clock, me, carriers(server), MessageTemplates::built_in(), options())
 }
 
 fn sender(bench: &Bench, servers: &Servers) -> Sender {
@@ -277,10 +277,11 @@ async fn too_many_at_once_go_out_as_one(bench: Bench) {
 async fn repeats_wait_and_go_out_together(bench: Bench) {
     let servers = Servers::start();
     let server = servers.options("starttls", Tls::StartTls);
-    let (place, me) = ((bench.db.clone(), bench.clock.clone()), NodeId("s".to_owned()));
+    let (db, clock) = (bench.db.clone(), bench.clock.clone());
+    let me = NodeId("s".to_owned());
     let options = OutboxOptions { mute_ms: 3_600_000, ..options() };
     let mut sender =
-        Sender::new(place, me, carriers(server), MessageTemplates::built_in(), options);
+        Sender::new(db, clock, me, carriers(server), MessageTemplates::built_in(), options);
     let first = bench.clock.now();
     for number in ["1", "2", "3"] {
         let order = BatchOrder::parse(&format!(r#"{{"batchNo":"{number}"}}"#)).expect("order");
@@ -365,8 +366,9 @@ async fn nothing_is_told_while_it_is_snoozed(bench: Bench) {
 async fn letters_wait_until_a_mail_server_is_set_up(bench: Bench) {
     let none =
         Carriers::from_options(&procession::notify::NotifyOptions::default()).expect("nothing");
-    let (place, me) = ((bench.db.clone(), bench.clock.clone()), NodeId("s".to_owned()));
-    let mut without = Sender::new(place, me, none, MessageTemplates::built_in(), options());
+    let (db, clock) = (bench.db.clone(), bench.clock.clone());
+    let me = NodeId("s".to_owned());
+    let mut without = Sender::new(db, clock, me, none, MessageTemplates::built_in(), options());
     run(&bench, &failing("a@bank.example")).await;
     assert_eq!(beat(&bench, &mut without).await, (0, 1, 0));
     let row = rows(&bench).await.remove(0);

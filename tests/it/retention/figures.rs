@@ -71,8 +71,8 @@ async fn remove(bench: &Bench, pause_ms: i64, batches: u64) -> (u64, u64, Durati
     let options = RetentionOptions { pause_ms, ..options() };
     let by = Operator::new("figures".to_owned(), "here".to_owned());
     let wish = RemovalOrder { by, reason: None, limit: Some(batches) };
-    let with = (bench.db.clone(), bench.clock.clone());
-    let mut sweeper = Sweeper::new(with, NodeId("figures".to_owned()), options, wish);
+    let (db, clock) = (bench.db.clone(), bench.clock.clone());
+    let mut sweeper = Sweeper::new(db, clock, NodeId("figures".to_owned()), options, wish);
     let (began, mut steps) = (Instant::now(), 0);
     loop {
         let asked = Instant::now();

@@ -479,11 +479,11 @@ async fn a_limit_is_kept(bench: Bench) {
     for at in 0..80 {
         put(&bench, Old { jobs: 1, lines: 0, ..old(&format!("{at:02}"), 300 - at) }).await;
     }
-    let with = (bench.db.clone(), bench.clock.clone());
+    let (db, clock) = (bench.db.clone(), bench.clock.clone());
     let by = store::audit::Operator::new("a".to_owned(), "h".to_owned());
     let wish = procession::engine::retention::RemovalOrder { by, reason: None, limit: Some(70) };
     let me = procession::domain::id::NodeId("one".to_owned());
-    let mut limited = procession::engine::retention::Sweeper::new(with, me, options(), wish);
+    let mut limited = procession::engine::retention::Sweeper::new(db, clock, me, options(), wish);
     let removed = finish(&bench, &mut limited).await;
     assert_eq!(removed.get("job_batch"), Some(&70));
     assert_eq!(there(&bench, "g").await[0], "70", "the oldest went first");

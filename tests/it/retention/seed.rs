@@ -162,8 +162,8 @@ pub(super) fn options() -> RetentionOptions {
 pub(super) fn sweeper(bench: &Bench, name: &str, options: &RetentionOptions) -> Sweeper {
     let by = Operator::new("tester".to_owned(), "here".to_owned());
     let wish = RemovalOrder { by, reason: Some("old".to_owned()), limit: None };
-    let with = (bench.db.clone(), bench.clock.clone());
-    Sweeper::new(with, NodeId(name.to_owned()), options.clone(), wish)
+    let (db, clock) = (bench.db.clone(), bench.clock.clone());
+    Sweeper::new(db, clock, NodeId(name.to_owned()), options.clone(), wish)
 }
 
 /// Beats until the pass has ended; gives what it removed.

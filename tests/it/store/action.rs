@@ -164,10 +164,9 @@ pub(super) async fn standing_modes_reach_new_batches_alone(place: Place) {
     let standing = store::run_mode::standing(&mut tx).await.expect("standing");
     assert_eq!(standing.len(), 2);
     let id = super::write_batch(&mut tx, &mended, "202408").await.expect("batch");
-    let iced =
-        store::run_mode::take_over(&mut tx, (id, &mended.groups[0].code), "on ice", later(3))
-            .await
-            .expect("take over");
+    let iced = store::run_mode::take_over(&mut tx, id, &mended.groups[0].code, "on ice", later(3))
+        .await
+        .expect("take over");
     let rows = queue::of_batch(&mut tx, id).await.expect("rows");
     assert_eq!(iced, [rows[0].queue_id]);
     let states: Vec<_> = rows.iter().map(|r| (r.status, r.run_mode)).collect();

@@ -30,7 +30,7 @@ async fn put(place: &Place, batch: BatchId, notices: &[Notice], at: Millis) {
 
 async fn take(place: &Place, who: &NodeId, now: Millis, until: Millis) -> Vec<ClaimedNotification> {
     let mut tx = place.db.begin().await.expect("begin");
-    let taken = outbox::claim(&mut tx, who, (now, until), 10).await.expect("claim");
+    let taken = outbox::claim(&mut tx, who, now, until, 10).await.expect("claim");
     tx.commit().await.expect("commit");
     taken
 }

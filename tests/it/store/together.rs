@@ -55,7 +55,7 @@ pub(super) async fn a_hop_is_written_whole_or_not_at_all(place: Place) {
     let at = |n: usize| rows[n].queue_id;
     let mut tx = place.db.begin().await.expect("begin");
     let (first, pending) = ([at(0).0, at(1).0], QueueStatus::Pending);
-    queue::give_to_node(&mut tx, &first, pending, (&me(), Acknowledgement::Yes), later(10))
+    queue::give_to_node(&mut tx, &first, pending, &me(), Acknowledgement::Yes, later(10))
         .await
         .expect("claim");
     tx.commit().await.expect("commit");
@@ -64,7 +64,7 @@ pub(super) async fn a_hop_is_written_whole_or_not_at_all(place: Place) {
         let settled = [ended(at(0), Some(r#"{"n":1}"#)), ended(at(1), None)];
         let mut all = batch::lock_statements(&owner, &held, place.db.dialect());
         all.extend(queue::settled_alike(&settled, later(20)));
-        all.push(queue::given(&[at(2).0, at(3).0], from, (&me(), Acknowledgement::Yes), later(20)));
+        all.push(queue::given(&[at(2).0, at(3).0], from, &me(), Acknowledgement::Yes, later(20)));
         all.push(log::appended(&[logged(at(0)), logged(at(1))], later(20)));
         all
     };

@@ -133,9 +133,9 @@ async fn logins(db: &str) {
     assert!(entered.user.must_change);
     let new = "quartz-lantern-orbit-7";
     let name = UserName::parse("admin").expect("name");
-    let same = porter.change_password(&name, ("123456".into(), "123456".into()), &from).await;
+    let same = porter.change_password(&name, "123456".into(), "123456".into(), &from).await;
     assert!(same.is_err());
-    let entered = porter.change_password(&name, ("123456".into(), new.into()), &from).await;
+    let entered = porter.change_password(&name, "123456".into(), new.into(), &from).await;
     assert!(!entered.expect("changed").user.must_change);
     log_in("admin", new).await.expect("in");
     assert!(log_in("admin", "123456").await.is_err());

@@ -28,7 +28,7 @@ async fn registers(hall: &Hall, dialect: XxlDialect) -> (ExecutorApi, VerifiedTo
     let desk = ExecutorApi::new(hall.db.clone(), hall.clock.clone(), Vec::new());
     let pass = desk.admit(TOKEN.as_bytes(), name).await.expect("a database").expect("a pass");
     let url = hall.programs[0].url();
-    desk.register(&pass, (APP, &url), HERE).await.expect("a database").expect("it may");
+    desk.register(&pass, APP, &url, HERE).await.expect("a database").expect("it may");
     hall.programs[0].speaks(dialect);
     (desk, pass)
 }
