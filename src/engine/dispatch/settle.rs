@@ -51,7 +51,7 @@ impl Active {
         let mut settlement = settle(self.job_at(node), this, outcome, now);
         // What is to stop is not tried again because it failed just before.
         if wanted_dead || self.killing {
-            settlement = stopped(settlement, &outcome.end);
+            settlement = stopped(settlement, this, &outcome.end);
         }
         // A stop that raced with another ending: the row never said KILLING.
         if settlement.event == QueueEvent::Kill && row.status == QueueStatus::Running {

@@ -154,8 +154,9 @@ fn delay_ms(job: &JobDef, this: RetryContext) -> i64 {
 }
 
 /// As `settled`, for a try that is to be stopped for good, by an operator or with its batch: it is not
-/// made again. What it did is not known if nobody could tell, or if that was still to be looked up.
-pub fn stopped(settled: Settlement, end: &AttemptEnd) -> Settlement {
+/// made again, and counts no retry. What it did is not known if nobody could tell, or if that was still to be looked up.
+pub fn stopped(settled: Settlement, this: RetryContext, end: &AttemptEnd) -> Settlement {
+    let settled = Settlement { try_count: this.failed_before, ..settled };
     match (settled.event, settled.unresolved) {
         (QueueEvent::RetryLater, 0) if *end == AttemptEnd::Unknown => Settlement {
             event: QueueEvent::LoseTrack,
@@ -435,7 +436,8 @@ mod tests {
             let job = classed(tx, idempotent, None);
             let this = RetryContext { unresolved: open, ..self::after(0) };
             let outcome = AttemptOutcome::ended(end, "no");
-            let settled = stopped(settle(&job, this, &outcome, Millis(0)), &outcome.end);
+            let settled = stopped(settle(&job, this, &outcome, Millis(0)), this, &outcome.end);
+            assert_eq!(settled.try_count, this.failed_before, "a retry that is not made is none");
             assert_eq!(
                 (settled.event, settled.unresolved),
                 (event, after),
