@@ -39,7 +39,9 @@ pub use crate::app::guard::{DefinitionChange, Guard, LostUpdate};
 pub use crate::app::migration::{RunningProcess, TablesInUse};
 pub use crate::app::scheduler_tables::{NoSchedulerDatabase, scheduler_tables};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
-pub use crate::app::versions::{Applied, Authorship, BeingChanged, SharedSource, SharedThing, whoami};
+pub use crate::app::versions::{
+    Applied, Authorship, BeingChanged, SharedSource, SharedThing, whoami,
+};
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]

@@ -94,7 +94,10 @@ impl App {
             let answer = timeout(ANSWER_WITHIN, asked).await;
             answer.unwrap_or_else(|_| {
                 let seconds = ANSWER_WITHIN.as_secs();
-                Err(SourceFault::away(format!("source '{}' did not answer within {seconds} s", one.name)))
+                Err(SourceFault::away(format!(
+                    "source '{}' did not answer within {seconds} s",
+                    one.name
+                )))
             })
         });
         let mut last = Vec::new();

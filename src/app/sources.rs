@@ -35,7 +35,9 @@ impl App {
     /// has joined.
     async fn installation(&self) -> Result<Option<String>, SourceFault> {
         let found = async { store::installation(&mut self.db.begin_read().await?).await };
-        found.await.map_err(|error| SourceFault::of_settings(format!("cannot ask our own database: {error:#}")))
+        found.await.map_err(|error| {
+            SourceFault::of_settings(format!("cannot ask our own database: {error:#}"))
+        })
     }
 
     /// Makes the ledger of a source, or looks at it.

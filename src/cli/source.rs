@@ -2,8 +2,8 @@
 
 use crate::app::preflight::{PreflightSeverity, check_jobs};
 use crate::app::sources::{
-    LedgerChange, LedgerState, Prepared, ServerIdentity, SourceCheckResult, SourceFault, for_the_dba,
-    place,
+    LedgerChange, LedgerState, Prepared, ServerIdentity, SourceCheckResult, SourceFault,
+    for_the_dba, place,
 };
 use crate::app::{App, EmptyDatabase};
 use crate::cli::preflight::{self, ShownFindings};

@@ -1,8 +1,8 @@
 //! What `source` says, in both languages.
 
 use crate::app::sources::{
-    DefinerStop, LedgerChange, LedgerState, Password, Prepared, ServerIdentity, SourceCheckResult, SourceFault,
-    StopTrial, TrialBody, for_the_dba, place,
+    DefinerStop, LedgerChange, LedgerState, Password, Prepared, ServerIdentity, SourceCheckResult,
+    SourceFault, StopTrial, TrialBody, for_the_dba, place,
 };
 use crate::cli::out;
 use crate::domain::id::SourceName;
@@ -227,7 +227,9 @@ pub(super) fn cures(
     let name = &uses.source.name;
     if checked.as_ref().is_err_and(|fault| fault.is_away) {
         let en = "start the server, or mend its URL or the network; no job can run there";
-        return vec![lang.select(en, "请启动服务器，或检查其 URL 或网络；作业无法在此运行").to_owned()];
+        return vec![
+            lang.select(en, "请启动服务器，或检查其 URL 或网络；作业无法在此运行").to_owned(),
+        ];
     }
     let Ok(checked) = checked else {
         let en = "mend its URL, its password or the network; no job can run there";
@@ -307,7 +309,7 @@ pub(super) fn prepared(
     lang: Lang,
 ) -> String {
     let said = match prepared {
-        Err(fault) => return fault.clone(),
+        Err(fault) => return fault.to_string(),
         Ok((Prepared::WasThere, _)) => {
             lang.select("procession_ledger is there already", "procession_ledger 已存在").to_owned()
         }

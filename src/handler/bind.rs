@@ -4,9 +4,9 @@ use crate::db::cell::{Cell, CellType};
 use crate::db::dialect::Dialect;
 use crate::db::results::{ResultLimits, Results, Rows};
 use crate::db::session::Arg;
-use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::job::outcome::{JobOutputs, OutputValue, ResultSet, UnusableCell};
 use crate::domain::job::output_limits::OutputLimits;
+use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::params::{BoundParam, DateParts};
 use crate::domain::source::DialectName;
 use crate::domain::value::{ValueType, parse_bytes};
@@ -116,7 +116,9 @@ pub(crate) fn refuse_unheld(param: &BoundParam, dialect: Dialect) -> Result<(), 
         None => format!("parameter {name}: {fault}"),
         Some(origin) => {
             let taker = &origin.taker;
-            format!("job {taker}, parameter {name} (type {ty}): {origin} cannot be handed on: {fault}")
+            format!(
+                "job {taker}, parameter {name} (type {ty}): {origin} cannot be handed on: {fault}"
+            )
         }
     })
 }
@@ -136,7 +138,8 @@ fn decimal_fault(text: &str, dialect: Dialect) -> Option<String> {
                 "MySQL and MariaDB have no number {text}; declare it type: text, or return NULL or another number"
             )),
             (Dialect::Sqlite, "NaN") => Some(
-                "SQLite has no NaN and would take NULL; declare it type: text, or return NULL".to_owned(),
+                "SQLite has no NaN and would take NULL; declare it type: text, or return NULL"
+                    .to_owned(),
             ),
             (Dialect::Sqlite | Dialect::Postgres, _) => None,
         };
@@ -179,7 +182,11 @@ fn date_fault(ty: ParamType, text: &str, dialect: Dialect) -> Option<String> {
             ("PostgreSQL has only days that exist", is_held)
         }
     };
-    (!is_held).then(|| format!("{server}, and {text} is none; declare it type: text, or return NULL or another day"))
+    (!is_held).then(|| {
+        format!(
+            "{server}, and {text} is none; declare it type: text, or return NULL or another day"
+        )
+    })
 }
 
 /// Room for what a body returns.

@@ -342,7 +342,10 @@ pub async fn prune(
     match session.ledger().await.map_err(said("cannot look at its ledger"))? {
         LedgerState::Fits => {}
         LedgerState::Absent => {
-            return Err(SourceFault::of_settings(format!("source '{}' has no ledger", source.name)));
+            return Err(SourceFault::of_settings(format!(
+                "source '{}' has no ledger",
+                source.name
+            )));
         }
         LedgerState::Other(why) => {
             let said = format!("source '{}' has another {}: {why}", source.name, ledger::TABLE);

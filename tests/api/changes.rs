@@ -170,7 +170,8 @@ async fn ids_in_bodies_are_looked_at_as_those_in_paths() {
     post(&server, "/batches", &operator, order).await.is(200);
     let on_record = audit(&server).await;
     let free = on_record.iter().find(|e| e["action"] == "open-free-text").expect("on record");
-    let open = on_record.iter().find(|e| e["action"] == "open" && e["batch_id"] == free["batch_id"]);
+    let open =
+        on_record.iter().find(|e| e["action"] == "open" && e["batch_no"] == free["batch_no"]);
     let open = open.unwrap_or_else(|| panic!("{on_record:?}"));
     assert_eq!((&free["actor"], &free["host"]), (&open["actor"], &open["host"]), "one actor");
     let modes = json!({"jobs": ["A", "X"], "mode": "ice", "reason": "why"});

@@ -211,7 +211,8 @@ fn a_pool_or_a_host_of_another_team_is_not_changed_by_a_run() {
     let pool = |slots: u32| format!("pools: {{cpu: {slots}}}");
     let host = |url: &str| format!("hosts: {{core: {{base_url: '{url}'}}}}");
     let write = |name: &str, text: String| std::fs::write(path.join(name), text).expect("file");
-    let (pooled, calls) = ("type: NOOP, pools: {cpu: 1}", "type: HTTP, http: {host: core, method: GET, path: /x}");
+    let (pooled, calls) =
+        ("type: NOOP, pools: {cpu: 1}", "type: HTTP, http: {host: core, method: GET, path: /x}");
     write("one.yaml", file("one", &pool(4), pooled));
     write("two.yaml", file("two", &pool(9), pooled));
     write("three.yaml", file("three", &host("https://a.example"), calls));

@@ -283,7 +283,7 @@ async fn typed_parameters_take_the_extremes_of_their_server() {
             ParamType::Date => types[1],
             ParamType::Datetime => types[2],
             ParamType::Int => types[3],
-            _ => types[0],
+            ParamType::Text | ParamType::Decimal | ParamType::Bool | ParamType::Bytes => types[0],
         };
         let declared: Vec<String> = POSTGRES_EXTREMES
             .iter()

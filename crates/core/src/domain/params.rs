@@ -83,7 +83,13 @@ impl BoundParam {
     /// A text of ours, that may be shown.
     pub fn public_text(name: &str, value: Option<String>) -> Self {
         let value = value.map(MaskedValue::Open);
-        Self { name: name.to_owned(), mode: ParamMode::In, ty: ParamType::Text, value, origin: None }
+        Self {
+            name: name.to_owned(),
+            mode: ParamMode::In,
+            ty: ParamType::Text,
+            value,
+            origin: None,
+        }
     }
 
     /// Its text, secret or not, for whoever binds it.

@@ -207,7 +207,8 @@ fn without_any_layer_it_is_null_or_refused() {
     // What cannot be handed on is an error that names the job, by name and by layer.
     for value in [Some("${jobs.FX.LOAD.huge}".to_owned()), None] {
         world.job.params[0] = Param { name: "huge".into(), value, ..Param::default() };
-        let said = "parameter huge (type text): ${jobs.FX.LOAD.huge} cannot be handed on: column huge";
+        let said =
+            "parameter huge (type text): ${jobs.FX.LOAD.huge} cannot be handed on: column huge";
         assert!(world.each().expect_err("unusable").contains(said));
     }
     // What only comes back needs nothing.

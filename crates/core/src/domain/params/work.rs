@@ -175,8 +175,12 @@ impl ParamResolution<'_> {
             OutputValue::Unusable(reason) => Err(reason),
         };
         match taken {
-            Ok(text) => Ok(GivenValue { value: Some(MaskedValue::Open(text)), origin: Some(origin) }),
-            Err(reason) => Err(ParamError::Unusable { param: param.name.clone(), ty, origin, reason }),
+            Ok(text) => {
+                Ok(GivenValue { value: Some(MaskedValue::Open(text)), origin: Some(origin) })
+            }
+            Err(reason) => {
+                Err(ParamError::Unusable { param: param.name.clone(), ty, origin, reason })
+            }
         }
     }
 

@@ -248,9 +248,7 @@ fn items_of_value(ty: ValueType, text: &str) -> Option<Vec<Option<String>>> {
     match ty {
         ValueType::Array => list::elements(text),
         ValueType::Json => list::json_elements(text),
-        ValueType::Text | ValueType::Int | ValueType::Decimal | ValueType::Bool => {
-            Some(split())
-        }
+        ValueType::Text | ValueType::Int | ValueType::Decimal | ValueType::Bool => Some(split()),
         ValueType::Date | ValueType::Time | ValueType::Timestamp | ValueType::TimestampTz => {
             Some(split())
         }
