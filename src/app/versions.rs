@@ -82,17 +82,17 @@ pub struct SharedThing {
 fn refuse_shared_things(stored: &Definition, wanted: &Definition) -> Result<(), SharedThing> {
     let is_outside = |job: &&JobDef| wanted.groups.iter().all(|g| g.code != job.group);
     let outside = || stored.jobs.iter().filter(is_outside);
-    for pool in &wanted.pools {
-        let was = stored.pools.iter().find(|p| p.name == pool.name && *p != pool);
+    for pool in &wanted.shared.pools {
+        let was = stored.shared.pools.iter().find(|p| p.name == pool.name && *p != pool);
         let user = outside().find(|job| job.pools.iter().any(|u| u.pool == pool.name));
         if let (Some(was), Some(job)) = (was, user) {
             let values = format!(" ({} slots there, {} here)", was.slots, pool.slots);
             return Err(SharedThing::new("pool", &pool.name, values, job));
         }
     }
-    for host in &wanted.hosts {
-        let differs = stored.hosts.iter().any(|h| h.name == host.name && h != host);
-        let user = outside().find(|job| job.called_host() == Some(&host.name));
+    for host in &wanted.shared.hosts {
+        let differs = stored.shared.hosts.iter().any(|h| h.name == host.name && h != host);
+        let user = outside().find(|job| job.called_host() == Some(host.name.as_str()));
         if let Some(job) = user.filter(|_| differs) {
             return Err(SharedThing::new("host", &host.name, String::new(), job));
         }

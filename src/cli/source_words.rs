@@ -309,7 +309,7 @@ pub(super) fn prepared(
     lang: Lang,
 ) -> String {
     let said = match prepared {
-        Err(fault) => return fault.clone(),
+        Err(fault) => return fault.to_string(),
         Ok((Prepared::WasThere, _)) => {
             lang.select("procession_ledger is there already", "procession_ledger 已存在").to_owned()
         }

@@ -169,7 +169,11 @@ async fn ids_in_bodies_are_looked_at_as_those_in_paths() {
     order["free_text"] = json!(true);
     post(&server, "/batches", &operator, order).await.is(200);
     let on_record = audit(&server).await;
-    assert!(on_record.iter().any(|e| e["action"] == "open-free-text"), "{on_record:?}");
+    let free = on_record.iter().find(|e| e["action"] == "open-free-text").expect("on record");
+    let open =
+        on_record.iter().find(|e| e["action"] == "open" && e["batch_no"] == free["batch_no"]);
+    let open = open.unwrap_or_else(|| panic!("{on_record:?}"));
+    assert_eq!((&free["actor"], &free["host"]), (&open["actor"], &open["host"]), "one actor");
     let modes = json!({"jobs": ["A", "X"], "mode": "ice", "reason": "why"});
     post(&server, "/jobs/run-modes", &operator, modes).await.is(404);
     let modes = json!({"jobs": ["A"], "mode": "ice", "reason": "why"});

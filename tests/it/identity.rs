@@ -202,6 +202,34 @@ fn a_source_of_another_team_is_not_changed_by_a_run() {
 }
 
 #[test]
+fn a_pool_or_a_host_of_another_team_is_not_changed_by_a_run() {
+    let home = home();
+    let path = home.path();
+    let file = |group: &str, shared: &str, job: &str| {
+        format!("{shared}\ngroups: {{{group}: {{}}}}\njobs: {{J: {{group: {group}, {job}}}}}\n")
+    };
+    let pool = |slots: u32| format!("pools: {{cpu: {slots}}}");
+    let host = |url: &str| format!("hosts: {{core: {{base_url: '{url}'}}}}");
+    let write = |name: &str, text: String| std::fs::write(path.join(name), text).expect("file");
+    let (pooled, calls) =
+        ("type: NOOP, pools: {cpu: 1}", "type: HTTP, http: {host: core, method: GET, path: /x}");
+    write("one.yaml", file("one", &pool(4), pooled));
+    write("two.yaml", file("two", &pool(9), pooled));
+    write("three.yaml", file("three", &host("https://a.example"), calls));
+    write("four.yaml", file("four", &host("https://b.example"), calls));
+    well(path, &["apply", "one.yaml"]);
+    well(path, &["apply", "three.yaml"]);
+    let pools = "pool cpu is defined otherwise by another file (4 slots there, 9 here), and job J of group one uses it";
+    let hosts = "host core is defined otherwise by another file, and job J of group three uses it";
+    for (name, words) in [("two.yaml", pools), ("four.yaml", hosts)] {
+        refused(path, &["plan", name, "--batch-no", "1"], words);
+        refused(path, &["run", name, "--batch-no", "1"], words);
+    }
+    let shown = well(path, &["apply", "two.yaml", "--dry-run"]);
+    assert!(shown.contains("~ pool cpu\n    slots: 4 -> 9"), "{shown}");
+}
+
+#[test]
 fn plan_refuses_a_calendar_that_is_not_there_as_run_does() {
     let home = home();
     let path = home.path();

@@ -200,6 +200,44 @@ fn is_prepared(path: &Path, dialect: DialectName) {
     assert_eq!(said(path, &["source", "check", "nobody"]).0, 2);
 }
 
+#[test]
+fn a_source_that_is_away_is_told_from_one_that_is_wrong() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path();
+    let text = "sources:\n  away: {url: 'postgres://u@127.0.0.1:1/d'}\n  \
+                shut: {url: 'postgres://u@127.0.0.1:1/d', password_env: NOBODY_SET_THIS}\n\
+                groups: {g: {}}\ndefaults: {group: g, type: SQL, sql: SELECT 1}\n\
+                jobs: {A: {source: away}, B: {source: shut}}\n";
+    std::fs::write(path.join("d.yaml"), text).expect("file");
+    let (code, text, error) = said(path, &["apply", "d.yaml"]);
+    assert_eq!(code, 0, "{text}{error}");
+    let (code, text, error) = said(path, &["source", "check", "away"]);
+    assert_eq!(code, 3, "{text}{error}");
+    assert!(text.contains("→ start the server, or mend its URL or the network"), "{text}");
+    assert!(error.contains("1 of 1 source could not be reached"), "{error}");
+    let (code, found) = json(path, &["source", "check", "away", "--json"]);
+    assert_eq!((code, &found[0]["is_away"]), (3, &true.into()), "{found}");
+    let (code, text, error) = said(path, &["source", "check"]);
+    assert_eq!(code, 2, "{text}{error}");
+    let both = "1 of 2 sources cannot be used as its jobs need, and 1 could not be reached";
+    assert!(error.contains(both), "{error}");
+    // The verdict of a check comes last, and there is one only.
+    for (file, args, code, ends) in [
+        ("d.yaml", &["check", "d.yaml"][..], 0, "2 jobs, 0 dependencies, 1 group, 2 sources\n"),
+        ("d.yaml", &["check", "d.yaml", "--connect"], 2, "shut: not reached\n"),
+    ] {
+        let (found, text, error) = said(path, args);
+        assert_eq!(found, code, "{text}{error}");
+        assert_eq!(text.contains("no faults"), code == 0, "{file}: {text}");
+        assert!(text.ends_with(ends), "{text}");
+    }
+    let well = "sources: {s: {url: 'sqlite:s.db'}}\ngroups: {h: {}}\njobs: {C: {group: h, type: SQL, source: s, sql: SELECT 1}}\n";
+    std::fs::write(path.join("well.yaml"), well).expect("file");
+    std::fs::write(path.join("s.db"), "").expect("file");
+    let (code, text, error) = said(path, &["check", "well.yaml", "--connect"]);
+    assert!(code == 0 && text.ends_with("well.yaml: no faults\n"), "{text}{error}");
+}
+
 async fn a_source_is_checked_and_prepared(dialect: DialectName) {
     with_scratch(dialect, |db| async move {
         let folder = tempfile::tempdir().expect("folder");

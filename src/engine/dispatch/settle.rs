@@ -51,7 +51,7 @@ impl Active {
         let mut settlement = settle(self.job_at(node), this, outcome, now);
         // A job that is to be stopped is not retried because it failed just before.
         if wanted_dead || self.killing {
-            settlement = stopped(settlement, &outcome.end);
+            settlement = stopped(settlement, this, &outcome.end);
         }
         // A stop that raced with another ending: the row was never KILLING.
         if settlement.event == QueueEvent::Kill && row.status == QueueStatus::Running {

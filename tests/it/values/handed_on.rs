@@ -233,3 +233,161 @@ async fn bytes_are_taken_by_parameters_of_their_type_alone() {
         .await;
     }
 }
+
+/// Extremes of PostgreSQL with the type of a parameter that takes them, and their text.
+const POSTGRES_EXTREMES: &[(&str, ParamType, &str)] = &[
+    ("'NaN'::float8", ParamType::Decimal, "NaN"),
+    ("'Infinity'::float8", ParamType::Decimal, "Infinity"),
+    ("'-Infinity'::float8", ParamType::Decimal, "-Infinity"),
+    ("'infinity'::date", ParamType::Date, "infinity"),
+    ("'0044-03-15 BC'::date", ParamType::Date, "0044-03-15 BC"),
+    ("'5874897-12-31'::date", ParamType::Date, "5874897-12-31"),
+    ("'-infinity'::timestamp", ParamType::Datetime, "-infinity"),
+    ("'0001-01-01 00:00:00 BC'::timestamp", ParamType::Datetime, "0001-01-01 00:00:00 BC"),
+    (
+        "'294276-12-31 23:59:59.999999'::timestamp",
+        ParamType::Datetime,
+        "294276-12-31 23:59:59.999999",
+    ),
+    ("18446744073709551615::numeric", ParamType::Int, "18446744073709551615"),
+];
+
+fn typed_params() -> Vec<(String, ParamType)> {
+    let one = |(at, (_, ty, _)): (usize, &(&str, ParamType, &str))| (format!("c{at}"), *ty);
+    POSTGRES_EXTREMES.iter().enumerate().map(one).collect()
+}
+
+/// What PostgreSQL returns, once.
+async fn postgres_extremes() -> Ran {
+    let (send, receive) = tokio::sync::oneshot::channel();
+    with_scratch(DialectName::Postgres, |db| async move {
+        let column = |(at, (sql, ..)): (usize, &(&str, ParamType, &str))| format!("{sql} AS c{at}");
+        let columns: Vec<String> = POSTGRES_EXTREMES.iter().enumerate().map(column).collect();
+        let sql = format!("SELECT {}", columns.join(", "));
+        let _sent = send.send(Bench::sql(&db, &sql).run().await);
+    })
+    .await;
+    receive.await.expect("it ran")
+}
+
+#[tokio::test]
+async fn typed_parameters_take_the_extremes_of_their_server() {
+    let earlier = postgres_extremes().await;
+    let params = taken(&earlier, &typed_params()).expect("all are taken");
+    with_scratch(DialectName::Postgres, |db| async move {
+        let names: Vec<String> = (0..params.len()).map(|at| format!(":c{at} AS c{at}")).collect();
+        let sql = format!("SELECT {}", names.join(", "));
+        let ran = with(Bench::sql(&db, &sql), &params).run().await;
+        let types = ["float8", "date", "timestamp", "numeric"];
+        let type_of = |ty: ParamType| match ty {
+            ParamType::Date => types[1],
+            ParamType::Datetime => types[2],
+            ParamType::Int => types[3],
+            ParamType::Text | ParamType::Decimal | ParamType::Bool | ParamType::Bytes => types[0],
+        };
+        let declared: Vec<String> = POSTGRES_EXTREMES
+            .iter()
+            .enumerate()
+            .map(|(at, (_, ty, _))| format!("INOUT c{at} {}", type_of(*ty)))
+            .collect();
+        db.setup(&[&format!(
+            "CREATE PROCEDURE back ({}) LANGUAGE plpgsql AS $$ BEGIN END $$",
+            declared.join(", ")
+        )])
+        .await;
+        let mut both = params.clone();
+        both.iter_mut().for_each(|param| param.mode = ParamMode::InOut);
+        let called = with(Bench::proc(&db, "back"), &both).run().await;
+        for (way, ran) in [("SQL", ran), ("INOUT", called)] {
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{way}: {}", ran.message());
+            for (at, (sql, _, text)) in POSTGRES_EXTREMES.iter().enumerate() {
+                assert_eq!(ran.value(&format!("c{at}")), *text, "{way}: {sql}");
+            }
+        }
+    })
+    .await;
+}
+
+/// One parameter at a time, on a server that has no such value: nothing is run, and the error names what is wrong.
+async fn assert_refused(earlier: &Ran, to: DialectName, (at, ty): (usize, ParamType), said: &str) {
+    let params = taken(earlier, &[(format!("c{at}"), ty)]).expect("it is taken");
+    let said = said.to_owned();
+    with_scratch(to, |db| async move {
+        db.setup(&["CREATE TABLE done (n INT)"]).await;
+        let sql = format!("INSERT INTO done VALUES (1); SELECT :c{at} AS v");
+        let mut bench = with(Bench::sql(&db, &sql), &params);
+        bench.task.job.transaction = procession::domain::job::TransactionMode::Each;
+        let ran = bench.run().await;
+        let (message, ty) = (ran.message(), ty.as_str());
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{to} c{at}: {message}");
+        let whose = format!("job GL, parameter c{at} (type {ty}): ${{jobs.EARLIER.c{at}}} cannot");
+        assert!(message.contains(&whose) && message.contains(&said), "{to}: {message}");
+        assert!(message.contains("declare it type: text"), "{to}: {message}");
+        assert_eq!(Bench::sql(&db, "SELECT count(*) AS n FROM done").run().await.value("n"), "0");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_server_cannot_hold_is_refused_before_anything_runs() {
+    let earlier = postgres_extremes().await;
+    for (at, (_, ty, text)) in POSTGRES_EXTREMES.iter().enumerate() {
+        if *ty != ParamType::Int {
+            assert_refused(&earlier, DialectName::Mysql, (at, *ty), text).await;
+        }
+    }
+    assert_refused(&earlier, DialectName::Sqlite, (0, ParamType::Decimal), "no NaN").await;
+    assert_refused(&earlier, DialectName::Sqlite, (9, ParamType::Int), "9223372036854775807").await;
+    let (send, receive) = tokio::sync::oneshot::channel();
+    with_scratch(DialectName::Mysql, |db| async move {
+        let sql = "SET sql_mode = ''; CREATE TABLE z (c0 DATE, c1 DATETIME, c2 DATE); \
+                   INSERT INTO z VALUES ('0000-00-00', '0000-00-00', '2024-02-00'); SELECT * FROM z";
+        let earlier = Bench::sql(&db, sql).run().await;
+        let wanted = [("c0", ParamType::Date), ("c1", ParamType::Datetime), ("c2", ParamType::Date)];
+        let wanted = wanted.map(|(name, ty)| (name.to_owned(), ty));
+        let params = taken(&earlier, &wanted).expect("they are taken");
+        let sql = "SET sql_mode = ''; CREATE TABLE y LIKE z; INSERT INTO y VALUES (:c0, :c1, :c2); SELECT * FROM y";
+        let ran = with(Bench::sql(&db, sql), &params).run().await;
+        let values = ["c0", "c1", "c2"].map(|name| ran.value(name));
+        assert_eq!(values, ["0000-00-00", "0000-00-00 00:00:00", "2024-02-00"], "{}", ran.message());
+        let _sent = send.send(earlier);
+    })
+    .await;
+    let zeros = receive.await.expect("it ran");
+    let postgres = DialectName::Postgres;
+    assert_refused(&zeros, postgres, (0, ParamType::Date), "only days that exist").await;
+    assert_refused(&zeros, postgres, (1, ParamType::Datetime), "0000-00-00 00:00:00").await;
+    assert_refused(&zeros, postgres, (2, ParamType::Date), "2024-02-00").await;
+}
+
+#[tokio::test]
+async fn numbers_beyond_an_exact_decimal_are_the_same_double_or_refused() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        let earlier =
+            Bench::sql(&db, "SELECT 1e300 AS c0, 1e-40 AS c1, 1.5e0 AS c2, 9e15 AS c3").run().await;
+        let wanted: Vec<_> = (0..4).map(|at| (format!("c{at}"), ParamType::Decimal)).collect();
+        let params = taken(&earlier, &wanted).expect("they are taken");
+        let sql = "SELECT :c0 = 1e300 AS c0, :c1 = 1e-40 AS c1, :c2 = 1.5 AS c2, :c3 = 9e15 AS c3";
+        let ran = with(Bench::sql(&db, sql), &params).run().await;
+        for at in 0..4 {
+            assert_eq!(ran.value(&format!("c{at}")), "1", "c{at}: {}", ran.message());
+        }
+    })
+    .await;
+    let (send, receive) = tokio::sync::oneshot::channel();
+    with_scratch(DialectName::Postgres, |db| async move {
+        let sql = format!("SELECT {}::numeric AS c0", "1234567".repeat(10));
+        let _sent = send.send(Bench::sql(&db, &sql).run().await);
+    })
+    .await;
+    let earlier = receive.await.expect("it ran");
+    assert_refused(&earlier, DialectName::Mysql, (0, ParamType::Decimal), "65 digits").await;
+    // SQLite has infinite numbers.
+    let earlier = postgres_extremes().await;
+    let params = taken(&earlier, &[("c1".to_owned(), ParamType::Decimal)]).expect("taken");
+    with_scratch(DialectName::Sqlite, |db| async move {
+        let ran = with(Bench::sql(&db, "SELECT :c1 = 9e999 AS same"), &params).run().await;
+        assert_eq!(ran.value("same"), "1", "{}", ran.message());
+    })
+    .await;
+}

@@ -154,10 +154,10 @@ fn delay_ms(job: &JobDef, this: RetryContext) -> i64 {
     i64::try_from(delay).unwrap_or(i64::MAX)
 }
 
-/// Adjusts the result of `settle` for an attempt that is stopped for good, by an operator or with
-/// its batch: it is not retried. Its effect is unknown if the attempt could not tell, or if it was
-/// still to be looked up.
-pub fn stopped(settled: Settlement, end: &AttemptEnd) -> Settlement {
+/// As `settled`, for a try that is to be stopped for good, by an operator or with its batch: it is not
+/// made again, and counts no retry. What it did is not known if nobody could tell, or if that was still to be looked up.
+pub fn stopped(settled: Settlement, this: RetryContext, end: &AttemptEnd) -> Settlement {
+    let settled = Settlement { try_count: this.failed_before, ..settled };
     match (settled.event, settled.unresolved) {
         (QueueEvent::RetryLater, 0) if *end == AttemptEnd::Unknown => Settlement {
             event: QueueEvent::LoseTrack,
@@ -439,7 +439,8 @@ mod tests {
             let job = classed(tx, idempotent, None);
             let this = RetryContext { unresolved: open, ..self::after(0) };
             let outcome = AttemptOutcome::ended(end, "no");
-            let settled = stopped(settle(&job, this, &outcome, Millis(0)), &outcome.end);
+            let settled = stopped(settle(&job, this, &outcome, Millis(0)), this, &outcome.end);
+            assert_eq!(settled.try_count, this.failed_before, "a retry that is not made is none");
             assert_eq!(
                 (settled.event, settled.unresolved),
                 (event, after),
