@@ -183,6 +183,7 @@ impl App {
             refuse_uses(&stored, &wanted, None)?;
             refuse_foreign_passwords(&self.secret_stores, &wanted)?;
             refuse_shared_source(&stored, &wanted)?;
+            refuse_shared_things(&stored, &wanted)?;
             if how == Apply::DryRun || changes == 0 {
                 return Ok(changes);
             }
@@ -192,6 +193,7 @@ impl App {
         refuse_uses(&stored, &wanted, None)?;
         refuse_foreign_passwords(&self.secret_stores, &wanted)?;
         refuse_shared_source(&stored, &wanted)?;
+        refuse_shared_things(&stored, &wanted)?;
         if changes > 0 {
             let now = self.clock.now();
             let versions = write(&mut tx, &stored, &wanted, by, now).await?;

@@ -229,8 +229,8 @@ jobs:
         JobKey { group: GroupCode::parse("default").expect("group"), code }
     };
     for (job, mode) in [("ICED", RunMode::Ice), ("PRETENDS", RunMode::NoExec)] {
-        let set =
-            pause::set_standing(&bench.db, &[key(job)], Some(mode), &by, "no rates this year", now);
+        let keys = [key(job)];
+        let set = pause::set_standing(&bench.db, &keys, Some(mode), &by, "no rates this year", now);
         set.await.expect("set");
     }
     let (id, result) = ran(&bench, yaml).await;
