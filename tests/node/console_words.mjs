@@ -28,7 +28,7 @@ for (const key of new Set([...Object.keys(all.en), ...Object.keys(all.zh)])) {
 }
 
 const files = readdirSync(root, { recursive: true }).filter(
-  (f) => /\.(js|css|html)$/.test(f) && !f.startsWith('vendor')
+  (f) => /\.(js|css|html)$/.test(f) && !f.startsWith('vendor'),
 );
 for (const file of files) {
   const text = readFileSync(join(root, file), 'utf8');

@@ -180,26 +180,28 @@ fn setting(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
                 "邮件的发送方式见 procession.toml 的 [notify.email]",
             ),
         ),
-        "MAILTO" => {
-            for word in value.split(',').map(str::trim).filter(|w| !w.is_empty()) {
-                if Recipient::parse(word).is_err() {
-                    draft.note(
-                        Level::Look,
-                        at,
-                        name,
-                        (
-                            format!("{word} is a user of that machine and no address"),
-                            format!("{word} 是该机器上的用户,不是邮件地址"),
-                        ),
-                        (
-                            "write an address into notify_email of these jobs",
-                            "请在这些作业的 notify_email 中填写地址",
-                        ),
-                    );
-                }
-            }
-        }
+        "MAILTO" => note_mail_users(at, name, value, draft),
         _ => {}
+    }
+}
+
+/// A mail goes to addresses; cron also takes users of its machine.
+fn note_mail_users(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
+    let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
+    for word in words.filter(|word| Recipient::parse(word).is_err()) {
+        draft.note(
+            Level::Look,
+            at,
+            name,
+            (
+                format!("{word} is a user of that machine and no address"),
+                format!("{word} 是该机器上的用户,不是邮件地址"),
+            ),
+            (
+                "write an address into notify_email of these jobs",
+                "请在这些作业的 notify_email 中填写地址",
+            ),
+        );
     }
 }
 

@@ -298,11 +298,8 @@ fn scheduled(flow: &Workflow, schedule: &Scheduled, group: &GroupCode, draft: &m
         overlap: Some(overlap),
         ..TriggerWords::default()
     };
-    draft.schedule(
-        at,
-        words,
-        if schedule.is_on { SourceScheduleState::On } else { SourceScheduleState::Off },
-    );
+    let state = if schedule.is_on { SourceScheduleState::On } else { SourceScheduleState::Off };
+    draft.schedule(at, words, state);
 }
 
 /// What a schedule says that is carried over in another way, or cannot be read.
