@@ -137,8 +137,23 @@ pub(super) async fn check(global: &Global, args: &DefinitionCheckArgs) -> Result
         }))?;
         return end_check(global, args, report.as_ref(), lineage.as_ref());
     }
-    // What was not looked at yet is no verdict: that comes last.
     let goes_on = report.is_some() || lineage.is_some();
+    print_counts(args, defs, goes_on);
+    if let Some(report) = &report {
+        preflight::print(report, global.language());
+    }
+    if let Some(found) = &lineage {
+        lineage::print(found, global.language());
+    }
+    let ended = end_check(global, args, report.as_ref(), lineage.as_ref())?;
+    if goes_on && ended == VerbResult::Well {
+        out::print_line(&format!("{}: no faults", args.file.display()));
+    }
+    Ok(ended)
+}
+
+/// What a definition holds. While something is still to be checked this is no verdict: that comes last.
+fn print_counts(args: &DefinitionCheckArgs, defs: &Definition, goes_on: bool) {
     let verdict = if goes_on { "" } else { "no faults; " };
     out::print_line(&format!(
         "{}: {verdict}{}, {}, {}, {}{}",
@@ -152,17 +167,6 @@ pub(super) async fn check(global: &Global, args: &DefinitionCheckArgs) -> Result
             n => format!(", {}", out::count(n, "schedule")),
         }
     ));
-    if let Some(report) = &report {
-        preflight::print(report, global.language());
-    }
-    if let Some(found) = &lineage {
-        lineage::print(found, global.language());
-    }
-    let ended = end_check(global, args, report.as_ref(), lineage.as_ref())?;
-    if goes_on && ended == VerbResult::Well {
-        out::print_line(&format!("{}: no faults", args.file.display()));
-    }
-    Ok(ended)
 }
 
 /// The result of a check: faults that keep jobs from running take precedence over conflicts between

@@ -206,8 +206,8 @@ fn a_source_that_is_away_is_told_from_one_that_is_wrong() {
     let path = folder.path();
     let text = "sources:\n  away: {url: 'postgres://u@127.0.0.1:1/d'}\n  \
                 shut: {url: 'postgres://u@127.0.0.1:1/d', password_env: NOBODY_SET_THIS}\n\
-                groups: {g: {}}\ndefaults: {group: g, type: SQL, sql: SELECT 1}\n\
-                jobs: {A: {source: away}, B: {source: shut}}\n";
+                groups: {g: {}}\ndefaults: {group: g, type: SQL}\n\
+                jobs: {A: {source: away, sql: SELECT 1}, B: {source: shut, sql: SELECT 1}}\n";
     std::fs::write(path.join("d.yaml"), text).expect("file");
     let (code, text, error) = said(path, &["apply", "d.yaml"]);
     assert_eq!(code, 0, "{text}{error}");
