@@ -1,33 +1,9 @@
 //! The page about the API: Swagger UI on the description, with requests that can be tried with the console's session.
 
 use crate::browser::house::{House, NAME, PASSWORD};
-use crate::browser::webdriver::{Browser, Theme};
+use crate::browser::webdriver::Browser;
 
-/// The operations that the viewer shows.
-const SHOWN: &str = "document.querySelectorAll('.opblock').length";
-/// Those of the description.
-const DESCRIBED: &str = "const done = arguments[0]; fetch('/api/v1/openapi.json').then(r => r.json()).then(d => done(\
-                         Object.values(d.paths).reduce((n, p) => n + Object.keys(p).length, 0)))";
 const GROUPS: &str = "groups: { g: { name: G } }\njobs: { A: { group: g, type: NOOP } }\n";
-
-#[tokio::test]
-async fn the_page_about_the_api_shows_every_operation() {
-    let house = House::open(GROUPS);
-    let browser = Browser::open("en-GB").await;
-    for theme in [Theme::Light, Theme::Dark] {
-        browser.likes(theme).await;
-        browser.client.goto(&format!("{}/api", house.address)).await.expect("the page");
-        browser.arrives_at("api").await;
-        let all = browser.client.execute_async(DESCRIBED, Vec::new()).await.expect("a number");
-        assert!(all.as_u64() > Some(100), "{all}");
-        browser.until("all operations are shown", &format!("return {SHOWN} === {all}")).await;
-        browser.must_be_accessible(&format!("/api ({theme:?})")).await;
-    }
-    browser.fill(".operation-filter-input", "backfills").await;
-    browser.until("the filter", &format!("return {SHOWN} > 0 && {SHOWN} < 20")).await;
-    browser.must_be_quiet("/api").await;
-    browser.close().await;
-}
 
 #[tokio::test]
 async fn an_operation_is_tried_with_the_session_of_the_console() {
