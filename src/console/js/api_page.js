@@ -19,6 +19,18 @@ async function addCsrf(request) {
   return request;
 }
 
+// The name of an operation stands in the button that opens it. Swagger UI makes it a link as well, and a link inside
+// a button is nothing that a screen reader can announce.
+const plainNames = () => ({ components: { DeepLink: ({ text }) => text } });
+
+// Swagger UI gives the lists of values of its forms no name.
+function nameSelects() {
+  for (const select of document.querySelectorAll('#api select:not([aria-label])')) {
+    select.setAttribute('aria-label', select.closest('tr')?.dataset.paramName ?? 'Media type');
+  }
+}
+
+new MutationObserver(nameSelects).observe(document.querySelector('#api'), { childList: true, subtree: true });
 dark.addEventListener('change', followTheme);
 followTheme();
 SwaggerUIBundle({
@@ -30,6 +42,7 @@ SwaggerUIBundle({
   defaultModelsExpandDepth: 0,
   displayOperationId: true,
   displayRequestDuration: true,
+  plugins: [plainNames],
   requestInterceptor: addCsrf,
   onComplete: () => {
     document.querySelector('main').dataset.ready = 'true';
