@@ -113,9 +113,13 @@ fn content(answer: &ResponseKind, example: &Value, schemas: &mut SchemaGenerator
         ResponseKind::Json(draw) => json!({ "application/json": { "schema": draw(schemas) } }),
         // `text/csv, application/x-ndjson`: the caller chooses.
         ResponseKind::Media(media) => {
-            let schema = |media: &str| match media == "application/json" {
-                true => json!({ "type": ["object", "array"] }),
-                false => json!({ "type": "string" }),
+            let schema = |media: &str| match media {
+                // A front end's format of a DAG: a document, or a list of elements.
+                "application/json" => json!({ "anyOf": [
+                    { "type": "object" }, { "type": "array", "items": { "type": "object" } },
+                ] }),
+                "application/yaml" => json!({ "type": "object" }),
+                _ => json!({ "type": "string" }),
             };
             media.split(", ").map(|m| (m, json!({ "schema": schema(m) }))).collect()
         }
@@ -143,7 +147,8 @@ fn add_parameter_examples(parameters: &mut [Value], example: &Value) {
 fn error_statuses(route: &Route) -> Vec<StatusCode> {
     let is_change = route.operation.method != Method::GET;
     let mut all = vec![StatusCode::BAD_REQUEST];
-    if route.operation.needs != CallerNeeds::Nothing {
+    // Without a login nothing is read; a wrong password is 401 as well.
+    if is_change || route.operation.needs != CallerNeeds::Nothing {
         all.push(StatusCode::UNAUTHORIZED);
     }
     all.extend([StatusCode::FORBIDDEN, StatusCode::NOT_FOUND]);

@@ -67,7 +67,8 @@ impl BatchJobStates {
         let mut tx = app.db.begin_read().await?;
         // First, so that what is written meanwhile is found the next time.
         let at = store::changed::last_key(&mut tx).await?;
-        let since = since.filter(|since| *since <= at && at - since <= MOST);
+        let is_near = |since: &i64| (0..=at).contains(since) && at - since <= MOST;
+        let since = since.filter(is_near);
         let batch = store::batch::get(&mut tx, id).await?;
         let rows = match since {
             Some(since) => store::changed::changed_rows(&mut tx, id, since - AGAIN).await?,

@@ -9,7 +9,7 @@ import time
 from procession_client import AuthenticatedClient
 from procession_client.api.batch_jobs import list_log_lines
 from procession_client.api.batches import act_on_jobs, get_batch, list_batches
-from procession_client.models import ActionWord, BatchActionRequest, BatchDetail, LogLinesPage, Problem
+from procession_client.models import BatchActionRequest, BatchDetail, LogLinesPage, Problem
 
 address, token = sys.argv[1:]
 client = AuthenticatedClient(base_url=address, token=token)
@@ -18,7 +18,7 @@ page = list_batches.sync(client=client, group="month_end", limit=10)
 batch = next(one for one in page.items if one.batch_no == "202406")
 assert batch.status == "FAILED", batch
 
-wish = BatchActionRequest(action=ActionWord.RERUN, jobs=["POST"])
+wish = BatchActionRequest(action="rerun", jobs=["POST"])
 preview = act_on_jobs.sync(batch.group, batch.batch_no, client=client, body=wish)
 wish.seen, wish.reason = preview.seen, "a generated client reruns it"
 done = act_on_jobs.sync(batch.group, batch.batch_no, client=client, body=wish)

@@ -11,6 +11,13 @@ function required<T>(value: T | undefined | null, what: string): T {
   return value;
 }
 
+// Where four eyes are set, a change may answer that it waits for a second person.
+function result(answer: components['schemas']['BatchActionResult'] | components['schemas']['WaitingChange'] | undefined) {
+  const there = required(answer, 'the result');
+  if (!('seen' in there)) throw new Error('the change waits for a second person');
+  return there;
+}
+
 const listed = await client.GET('/api/v1/batches', { params: { query: { group: 'month_end', limit: 10 } } });
 const batches: components['schemas']['BatchSummary'][] = required(listed.data, 'the list').items;
 const batch = required(
@@ -20,17 +27,17 @@ const batch = required(
 if (batch.status !== 'FAILED') throw new Error(`batch 202407 is ${batch.status}`);
 
 const path = { group: batch.group, batch_no: batch.batch_no };
-const wish = { action: 'rerun', jobs: ['POST'] } as const;
+const wish: components['schemas']['BatchActionRequest'] = { action: 'rerun', jobs: ['POST'] };
 const preview = await client.POST('/api/v1/groups/{group}/batches/{batch_no}/actions', {
   params: { path },
   body: { ...wish },
 });
-const seen = required(preview.data, 'the preview').seen;
+const seen = result(preview.data).seen;
 const done = await client.POST('/api/v1/groups/{group}/batches/{batch_no}/actions', {
   params: { path },
   body: { ...wish, seen, reason: 'a generated client reruns it' },
 });
-if (!required(done.data, 'the result').written) throw new Error('nothing was written');
+if (!result(done.data).written) throw new Error('nothing was written');
 
 // The log, page by page as it is written, until the second attempt is over.
 const lines: string[] = [];

@@ -13,6 +13,7 @@ use crate::definition::files::label;
 use crate::domain::calendar::{Calendar, CalendarDayRule, Combine, DayKind, DayOrigin, Weekend};
 use crate::domain::id::CalendarCode;
 use chrono::{Datelike as _, NaiveDate};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -231,7 +232,7 @@ impl CalendarFileDays {
         for (date, day) in &mut self.made.days {
             // The list that a day beyond the years belongs to is the nearest.
             let year = date.year();
-            let near = years.iter().min_by_key(|y| ((*y - year).abs(), -**y));
+            let near = years.iter().min_by_key(|y| (y.abs_diff(year), Reverse(**y)));
             day.origin = DayOrigin::List(near.copied().unwrap_or(year));
         }
     }
