@@ -67,8 +67,14 @@ async fn rules_lists_and_checks_see_the_text_of_the_table() {
             for (at, value) in values.iter().enumerate() {
                 let ran = Bench::sql(&db, &format!("SELECT c{at} AS item FROM t")).run().await;
                 let items = ran.outcome.outputs.items("item");
-                let expected = vec![value.text.to_owned(); 2];
-                assert_eq!(items, Ok(expected), "{dialect}: {} {}", value.ty, value.sql);
+                // No job can be named after an empty text: it is refused, and never left out in silence.
+                let empty = "row 1 of item is empty, and no job can be made of it; leave it out of the list \
+                             (WHERE item <> ''), or give it a name";
+                let expected = match value.text {
+                    "" => Err(empty.to_owned()),
+                    text => Ok(vec![text.to_owned(); 2]),
+                };
+                assert_eq!(items, expected, "{dialect}: {} {}", value.ty, value.sql);
             }
         })
         .await;
