@@ -150,7 +150,7 @@ struct BatchActionResult {
     /// The living process that owns the batch and will apply the change.
     picked_up_by: Option<ProcessHolder>,
     /// Who continues the batch, as a sentence.
-    said: String,
+    message: String,
 }
 
 /// A server process.
@@ -405,7 +405,7 @@ impl BatchActionPlan<'_> {
             reopens,
             definition_changes,
             picked_up_by: holder.map(|h| ProcessHolder { host: h.host.clone(), pid: h.pid }),
-            said,
+            message: said,
             lines,
         }
     }

@@ -120,7 +120,7 @@ struct OpenBatchesResult {
     /// Batches that exist already; they are not changed.
     existing: Vec<ExistingBatch>,
     /// Who runs them, as a sentence.
-    said: String,
+    message: String,
 }
 
 /// An opened batch.
@@ -238,7 +238,7 @@ async fn open_batches(
         written: !order.dry_run,
         batches: plans.iter().filter(is_new).map(batch).collect(),
         existing: existing.iter().map(ExistingBatch::from_batch).collect(),
-        said: "the next free server runs it".to_owned(),
+        message: "the next free server runs it".to_owned(),
     })
 }
 

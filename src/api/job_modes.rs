@@ -192,7 +192,7 @@ async fn guarded_trust(
     let line = |(job, mark): &(&JobKey, &breach::Breach)| {
         json!({
             "job_code": job.to_string(), "batch_no": mark.batch_no, "attempt": mark.attempt,
-            "said": mark.said,
+            "message": mark.said,
         })
     };
     let effect = json!({ "lines": found.iter().map(line).collect::<Vec<_>>() });

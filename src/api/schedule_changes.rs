@@ -343,7 +343,7 @@ fn unsound(error: anyhow::Error) -> Problem {
     let faults = match error.downcast_ref::<NotDone>() {
         Some(NotDone::Unsound { faults, .. }) => faults
             .iter()
-            .map(|f| serde_json::json!({"key": f.key, "what": f.what, "cure": f.cure}))
+            .map(|f| serde_json::json!({"key": f.key, "what": f.what, "fix": f.cure}))
             .collect::<Vec<_>>(),
         Some(_) | None => return error.into(),
     };

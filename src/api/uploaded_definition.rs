@@ -166,7 +166,7 @@ fn faults_with_hints(faults: &Faults) -> Vec<FaultAt> {
         let mut told = FaultAt::from_fault(fault);
         let is_missing = told.what.ends_with("does not exist");
         if is_missing || told.what.contains("lies outside what was sent") {
-            told.cure =
+            told.fix =
                 "send it with the definition, in `files`, and name it as it is named there; \
                          or write its text in place"
                     .to_owned();
@@ -179,8 +179,8 @@ fn faults_with_hints(faults: &Faults) -> Vec<FaultAt> {
 /// 422 with every fault.
 fn faulty(faults: &[FaultAt]) -> Problem {
     let line = |f: &FaultAt| match f.line {
-        0 => format!("{}: {}; {}", f.file, f.what, f.cure),
-        n => format!("{}:{n}: {}; {}", f.file, f.what, f.cure),
+        0 => format!("{}: {}; {}", f.file, f.what, f.fix),
+        n => format!("{}:{n}: {}; {}", f.file, f.what, f.fix),
     };
     let all: Vec<String> = faults.iter().map(line).collect();
     let status = axum::http::StatusCode::UNPROCESSABLE_ENTITY;
@@ -216,7 +216,7 @@ mod tests {
                 .expect("read")
                 .expect_err(name);
             assert!(faults[0].what.contains(wanted), "{:?}", faults[0]);
-            assert!(faults[0].cure.contains("`files`") && faults[0].line == 3, "{:?}", faults[0]);
+            assert!(faults[0].fix.contains("`files`") && faults[0].line == 3, "{:?}", faults[0]);
         }
         assert!(sent(&[("../dag.yaml", "")]).parse_files(Budget::default()).is_err());
         assert!(

@@ -300,7 +300,7 @@ async fn check(global: &Global) -> Result<VerbResult> {
     let warnings = app.calendar_warnings(today).await?;
     app.close().await;
     if global.json {
-        let of = |w: &crate::domain::calendar::CalendarWarning| json!({"calendar": w.calendar, "lack": w.lack, "said": w.to_string()});
+        let of = |w: &crate::domain::calendar::CalendarWarning| json!({"calendar": w.calendar, "lack": w.lack, "message": w.to_string()});
         out::print_json(&json!(warnings.iter().map(of).collect::<Vec<_>>()))?;
     } else if warnings.is_empty() {
         out::print_line(calendar_words::nothing_lacks(global.language()));

@@ -282,7 +282,7 @@ fn prepared_json(
         Ok((Prepared::Refused(why), _)) => ("refused", Some(why)),
         Err(fault) => ("unreachable", Some(&fault.said)),
     };
-    json!({"name": name, "ledger": word, "said": said, "statements": statements})
+    json!({"name": name, "ledger": word, "message": said, "statements": statements})
 }
 
 async fn prune(

@@ -53,7 +53,7 @@ fn build_body(message: &Message) -> String {
         "lang": message.lang.select("en", "zh"),
         "message_id": message.message_id,
         "at": message.at.to_string(),
-        "letter": message.letter,
+        "notification": message.letter,
     })
     .to_string()
 }

@@ -33,7 +33,7 @@ pub struct ApprovalView {
     /// Whether the caller may decide now.
     pub may_decide: bool,
     /// Why the caller may not decide, while it is pending.
-    pub why_not: Option<String>,
+    pub refusal: Option<String>,
     /// When it was requested.
     pub asked_at: String,
     /// When it expires.
@@ -74,7 +74,7 @@ impl ApprovalView {
             approvers: approval.rule.describe(&approval.group, lang),
             four_eyes: approval.rule.four_eyes,
             may_decide: is_waiting && checked.is_ok(),
-            why_not: checked.err().filter(|_| is_waiting).map(|refused| refused.to_string()),
+            refusal: checked.err().filter(|_| is_waiting).map(|refused| refused.to_string()),
             started_by,
             asked_at: approval.asked.to_string(),
             deadline: approval.deadline.to_string(),

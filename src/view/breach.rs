@@ -22,7 +22,7 @@ pub struct BreachDetail {
     /// The attempt number.
     pub attempt: u32,
     /// The observation.
-    pub said: String,
+    pub message: String,
     /// The time, UTC.
     pub at: String,
 }
@@ -34,7 +34,7 @@ impl BreachDetail {
             batch_no: mark.batch_no.to_string(),
             queue_id: mark.queue_id.0,
             attempt: mark.attempt,
-            said: mark.said.clone(),
+            message: mark.said.clone(),
             at: mark.at.to_string(),
         }
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DefinitionChangeDetail {
     /// The kind of object: `job`, `group`, `dependency` …
-    pub thing: String,
+    pub entity: String,
     /// The code or name.
     pub code: String,
     /// `added`, `removed` or `changed`.
@@ -42,7 +42,7 @@ impl DefinitionChangeDetail {
             new: f.new.clone(),
         };
         Self {
-            thing: change.thing.to_string(),
+            entity: change.thing.to_string(),
             code: change.code.clone(),
             how,
             fields: fields.iter().map(field).collect(),
@@ -60,13 +60,13 @@ pub struct FaultAt {
     /// The fault.
     pub what: String,
     /// The hint.
-    pub cure: String,
+    pub fix: String,
 }
 
 impl FaultAt {
     /// The document of a fault.
     pub fn from_fault(fault: &DefinitionFault) -> Self {
         let DefinitionFault { file, line, what, cure } = fault.clone();
-        Self { file, line, what, cure }
+        Self { file, line, what, fix: cure }
     }
 }

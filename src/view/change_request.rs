@@ -42,7 +42,7 @@ pub struct ChangeRequestView {
     /// Whether the caller may approve or reject it now.
     pub may_decide: bool,
     /// Why the caller may not, while it is pending.
-    pub why_not: Option<String>,
+    pub refusal: Option<String>,
     /// Whether the caller may withdraw it now.
     pub may_withdraw: bool,
     /// Whether the caller may carry it out without a second person.
@@ -164,7 +164,7 @@ impl ChangeRequestView {
             created_at: request.created.to_string(),
             expires_at: request.expires.to_string(),
             may_decide: why_not.is_none(),
-            why_not: why_not.filter(|_| is_waiting),
+            refusal: why_not.filter(|_| is_waiting),
             may_withdraw: is_author && rejects,
             may_break_glass: breaks,
             decided_by: request.decided_by.as_ref().map(|by| by.actor.clone()),

@@ -34,7 +34,7 @@ pub struct WhyLate {
     /// By how many milliseconds it is expected to be late.
     pub expected_late_by_ms: Option<i64>,
     /// The explanation in one sentence; null where no job has run.
-    pub said: Option<String>,
+    pub message: Option<String>,
     /// The jobs that decide when it ends, in the order of execution; including those that have not
     /// begun.
     pub chain: Vec<DelayLink>,
@@ -75,7 +75,7 @@ pub struct DelayFault {
     /// The job of this batch that held it.
     pub held_by: Option<String>,
     /// The cause as a sentence.
-    pub said: String,
+    pub message: String,
 }
 
 impl WhyLate {
@@ -111,7 +111,7 @@ impl WhyLate {
             due: Dues::of_view(view).batch.due.map(|at| at.to_string()),
             late_by_ms: late,
             expected_late_by_ms: expected,
-            said: report.sentence(&view.snapshot, is, lang),
+            message: report.sentence(&view.snapshot, is, lang),
             chain: report.chain.iter().map(link).collect(),
             causes: report.causes.iter().map(|cause| fault(view, cause, lang)).collect(),
         })
@@ -128,7 +128,7 @@ fn fault(view: &BatchView, cause: &DelayCause, lang: Lang) -> DelayFault {
         usual_ms: cause.took.map(|(_, usual)| usual),
         resource: cause.resource.clone(),
         held_by: cause.held_by.map(code),
-        said: cause.describe(&view.snapshot, lang),
+        message: cause.describe(&view.snapshot, lang),
     }
 }
 

@@ -47,7 +47,7 @@ pub fn listed(defs: &Definition, job: &JobDef, standing: &JobStanding) -> Value 
     json!({
         "job": job, "depends_on": parents(defs, job),
         "run_mode": standing.modes.get(&job.key()).map(|m| m.as_str()),
-        "breach": breach::find_mark(job, &standing.marks).map(BreachDetail::from_mark),
+        "violation": breach::find_mark(job, &standing.marks).map(BreachDetail::from_mark),
     })
 }
 
@@ -55,7 +55,7 @@ pub fn listed(defs: &Definition, job: &JobDef, standing: &JobStanding) -> Value 
 pub fn whole(defs: &Definition, job: &JobDef, marks: &BTreeMap<JobKey, Breach>) -> Value {
     json!({
         "job": job, "depends_on": parents(defs, job), "children": children(defs, job),
-        "breach": breach::find_mark(job, marks).map(BreachDetail::from_mark),
+        "violation": breach::find_mark(job, marks).map(BreachDetail::from_mark),
     })
 }
 
@@ -67,7 +67,7 @@ pub struct JobStats {
     /// The group code.
     pub group: String,
     /// Number of attempts counted, at most 20.
-    pub tries: usize,
+    pub successful_attempts: usize,
     /// Median.
     pub p50_ms: Option<i64>,
     /// 95th percentile.
@@ -84,7 +84,7 @@ impl JobStats {
         Self {
             job_code: job.code.to_string(),
             group: job.group.to_string(),
-            tries: of.map_or(0, |d| d.tries),
+            successful_attempts: of.map_or(0, |d| d.tries),
             p50_ms: of.map(|d| d.p50),
             p95_ms: of.map(|d| d.p95),
             last_ms: of.map(|d| d.last),
@@ -126,7 +126,7 @@ pub struct JobSummary {
     /// The run mode in every new batch: SKIP, ICE, …
     pub run_mode: Option<String>,
     /// The mark of a job that was caught committing by itself; it is refused until that is settled.
-    pub breach: Option<BreachDetail>,
+    pub violation: Option<BreachDetail>,
 }
 
 impl JobSummary {
@@ -147,7 +147,7 @@ impl JobSummary {
             tx: job.tx.as_str().to_owned(),
             is_active: job.is_active,
             run_mode: standing.modes.get(&job.key()).map(|m| m.as_str().to_owned()),
-            breach: breach::find_mark(job, &standing.marks).map(BreachDetail::from_mark),
+            violation: breach::find_mark(job, &standing.marks).map(BreachDetail::from_mark),
         }
     }
 }
@@ -163,7 +163,7 @@ pub struct Job {
     /// The direct dependents.
     pub children: Vec<String>,
     /// The mark of a job that was caught committing by itself; it is refused until that is settled.
-    pub breach: Option<BreachDetail>,
+    pub violation: Option<BreachDetail>,
     /// The direct dependencies, with their conditions.
     pub dependencies: Vec<JobDependencyDetail>,
     /// Dependencies on other batches, as in a definition file.
@@ -201,7 +201,7 @@ impl Job {
         Ok(Self {
             depends_on: parents(&defs, &job),
             children: children(&defs, &job),
-            breach: breach::find_mark(&job, &marks).map(BreachDetail::from_mark),
+            violation: breach::find_mark(&job, &marks).map(BreachDetail::from_mark),
             dependencies: edges.map(edge).collect(),
             externals: defs.externals.clone(),
             run_mode: mode.map(RunMode::as_str),

@@ -121,7 +121,7 @@ pub struct StatusChange {
     /// The process that wrote it.
     pub node: Option<String>,
     /// Whether notifications about it were sent.
-    pub is_told: bool,
+    pub is_notified: bool,
 }
 
 /// The node that runs a job.
@@ -159,7 +159,7 @@ pub struct ServerSession {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct UsualDuration {
     /// Number of attempts counted.
-    pub tries: usize,
+    pub successful_attempts: usize,
     /// Median in milliseconds.
     pub p50_ms: i64,
     /// 95th percentile in milliseconds.
@@ -245,7 +245,7 @@ impl BatchJobDetail {
             changes: changes.iter().map(change).collect(),
             session: session(&view, at, &installation),
             expected: usual.map(|of| UsualDuration {
-                tries: of.tries,
+                successful_attempts: of.tries,
                 p50_ms: of.p50,
                 p95_ms: of.p95,
                 last_ms: of.last,
@@ -348,7 +348,7 @@ fn change(change: &LoggedChange) -> StatusChange {
         attempt: change.log.attempt,
         message: change.log.error_message.clone(),
         node: change.log.owner.as_ref().map(|NodeId(id)| id.clone()),
-        is_told: change.log.notified,
+        is_notified: change.log.notified,
     }
 }
 

@@ -23,7 +23,7 @@ pub struct NotificationSummary {
     /// `pending`, `sent`, `failed`, `digest` or `acked`.
     pub status: &'static str,
     /// When it is sent: at once, or in a digest.
-    pub told: String,
+    pub delivery: String,
     /// The subject line.
     pub subject: String,
     /// When it was sent, UTC.
@@ -31,7 +31,7 @@ pub struct NotificationSummary {
     /// When it is next attempted, UTC.
     pub next: Option<String>,
     /// Number of failed delivery attempts.
-    pub failed_tries: u32,
+    pub failed_attempts: u32,
     /// The error of the last one.
     pub reason: Option<String>,
     /// The number of the digest that it was sent in.
@@ -48,7 +48,7 @@ pub struct NotificationDetail {
     /// The text.
     body: String,
     /// The content from which the text was rendered.
-    letter: Notification,
+    notification: Notification,
 }
 
 impl NotificationSummary {
@@ -61,11 +61,11 @@ impl NotificationSummary {
             to: row.recipient.clone(),
             lang: row.lang.clone(),
             status: row.status.as_str(),
-            told: row.told.clone(),
+            delivery: row.told.clone(),
             subject: row.subject.clone(),
             sent: row.sent.map(|at| at.to_string()),
             next: row.next_at.map(|at| at.to_string()),
-            failed_tries: row.failed,
+            failed_attempts: row.failed,
             reason: row.reason.clone(),
             digest: row.digest,
             topic: row.letter.topic.clone(),
@@ -77,7 +77,7 @@ impl NotificationDetail {
     /// The document of a notification, with its text.
     pub fn from_row(row: &NotificationRow) -> Self {
         let (body, letter) = (row.body.clone(), row.letter.clone());
-        Self { summary: NotificationSummary::from_row(row), body, letter }
+        Self { summary: NotificationSummary::from_row(row), body, notification: letter }
     }
 }
 

@@ -42,7 +42,7 @@ pub struct FindingDocument {
     /// The source.
     source: Option<String>,
     /// The message.
-    said: InBothLanguages,
+    message: InBothLanguages,
     /// The hint.
     hint: Option<InBothLanguages>,
 }
@@ -119,7 +119,7 @@ impl FindingDocument {
             group: group.as_ref().map(ToString::to_string),
             job: job.as_ref().map(ToString::to_string),
             source: source.as_ref().map(ToString::to_string),
-            said: both(&|lang| finding.describe(lang, &report.shared_codes)),
+            message: both(&|lang| finding.describe(lang, &report.shared_codes)),
             hint: finding.hint_text(Lang::En).map(|_| both(&hint)),
         }
     }

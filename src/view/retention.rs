@@ -19,7 +19,7 @@ pub struct RetentionPreview {
     /// Each group that has batches.
     pub groups: Vec<GroupRetention>,
     /// Rows with an age limit of their own.
-    pub aged: Vec<AgedRows>,
+    pub tables_with_age_limit: Vec<AgedRows>,
     /// Batches that an earlier pass has partly removed, with the remaining rows.
     pub leftover: RemovableRows,
     /// Number of rows to remove, by table.
@@ -38,7 +38,7 @@ pub struct GroupRetention {
     /// The retention rule.
     pub rule: RetentionRule,
     /// Batches to remove.
-    pub goes: RemovableRows,
+    pub removable: RemovableRows,
     /// Kept batches whose log lines are removed.
     pub lines: RemovableRows,
     /// Number of kept batches, by the strongest reason of each.
@@ -78,7 +78,7 @@ pub struct AgedRows {
     /// The table.
     pub table: &'static str,
     /// The rows to remove.
-    pub goes: RemovableRows,
+    pub removable: RemovableRows,
     /// Number of rows that are old enough but still needed.
     pub needed: u64,
 }
@@ -110,7 +110,7 @@ impl GroupRetention {
         Self {
             group: group.group.to_string(),
             rule: RetentionRule::new(group.rule),
-            goes: RemovableRows::new(&group.goes),
+            removable: RemovableRows::new(&group.goes),
             lines: RemovableRows::new(&group.lines),
             kept: group.kept.iter().map(|(reason, n)| (reason.as_str(), *n)).collect(),
         }
@@ -122,14 +122,14 @@ impl RetentionPreview {
     pub fn new(options: &RetentionOptions, survey: &RetentionSurvey, last: Option<&str>) -> Self {
         let aged = |a: &AgedGoes| AgedRows {
             table: a.kind.table(),
-            goes: RemovableRows::new(&a.goes),
+            removable: RemovableRows::new(&a.goes),
             needed: a.needed,
         };
         Self {
             on: options.is_on(),
             window: options.window.map(|window| window.to_string()),
             groups: survey.groups.iter().map(GroupRetention::new).collect(),
-            aged: survey.aged.iter().map(aged).collect(),
+            tables_with_age_limit: survey.aged.iter().map(aged).collect(),
             leftover: RemovableRows::new(&survey.leftover),
             rows: survey.totals(),
             last_pass: last.and_then(|text| serde_json::from_str(text).ok()),

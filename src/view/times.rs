@@ -64,7 +64,7 @@ pub struct GanttBar {
     /// Whether it is on the chain of jobs that decides, or decided, when the batch ends.
     pub critical: bool,
     /// Its attempts, where there is more than one.
-    pub tries: Vec<AttemptTimes>,
+    pub attempts: Vec<AttemptTimes>,
 }
 
 /// The times of one attempt.
@@ -121,7 +121,7 @@ impl BatchTimes {
                 expected_end: words(open.and_then(|e| e.end)),
                 due: words(dues.jobs[node.index()].due),
                 critical: critical.contains(&node),
-                tries: tries.get(&row.queue_id).cloned().unwrap_or_default(),
+                attempts: tries.get(&row.queue_id).cloned().unwrap_or_default(),
             }
         };
         let mut order: Vec<Node> = (0..view.rows.len()).map(|i| Node(i as u32)).collect();

@@ -79,7 +79,7 @@ pub struct ReasonDetail {
     pub at: Option<String>,
     /// Number of failed attempts so far.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tries: Option<u32>,
+    pub attempts: Option<u32>,
     /// The resource that is exhausted, or reserved for another job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceName>,
@@ -106,7 +106,7 @@ pub struct ReasonDetail {
     pub nodes: Option<Vec<String>>,
     /// Who held it and why; or the message at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub said: Option<String>,
+    pub message: Option<String>,
     /// Number of consecutive worker deaths while it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
@@ -195,7 +195,7 @@ fn detail(why: &WaitReason) -> Option<ReasonDetail> {
             ReasonDetail { targets: Some(each.collect()), ..none }
         }
         WaitReason::Time(at, tries) => {
-            ReasonDetail { at: Some(at.to_string()), tries: *tries, ..none }
+            ReasonDetail { at: Some(at.to_string()), attempts: *tries, ..none }
         }
         WaitReason::Slot(full, holders) => ReasonDetail {
             resource: Some(resource(&full.what)),
@@ -211,7 +211,7 @@ fn detail(why: &WaitReason) -> Option<ReasonDetail> {
         WaitReason::Node(label, _, nodes) => {
             ReasonDetail { label: label.clone(), nodes: Some(nodes.clone()), ..none }
         }
-        WaitReason::Held(said) => ReasonDetail { said: said.clone(), ..none },
+        WaitReason::Held(said) => ReasonDetail { message: said.clone(), ..none },
         WaitReason::Parked(workers, _) => ReasonDetail { workers: Some(*workers), ..none },
         WaitReason::Runs(attempt, since) => {
             ReasonDetail { attempt: Some(*attempt), since: since.map(|t| t.to_string()), ..none }
@@ -222,7 +222,7 @@ fn detail(why: &WaitReason) -> Option<ReasonDetail> {
         }
         WaitReason::Open { attempt, next, said, .. } => ReasonDetail {
             attempt: Some(*attempt),
-            said: Some(said.clone()),
+            message: Some(said.clone()),
             next: Some(NextReason { kind: next.kind(), detail: detail(next).map(Box::new) }),
             ..none
         },
@@ -233,9 +233,9 @@ fn detail(why: &WaitReason) -> Option<ReasonDetail> {
             ..none
         },
         WaitReason::Ended(status, said) => {
-            ReasonDetail { status: Some(status.as_str()), said: Some(said.clone()), ..none }
+            ReasonDetail { status: Some(status.as_str()), message: Some(said.clone()), ..none }
         }
-        WaitReason::Unknown(_, _, said) => ReasonDetail { said: Some(said.clone()), ..none },
+        WaitReason::Unknown(_, _, said) => ReasonDetail { message: Some(said.clone()), ..none },
         WaitReason::NextTurn | WaitReason::NoProcess(_) | WaitReason::Paused => return None,
     })
 }

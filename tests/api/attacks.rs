@@ -111,7 +111,7 @@ async fn definitions_have_budgets_that_name_limit_setting_and_place() {
         assert_eq!(answer["ok"], false, "{setting}");
         let fault = &answer["faults"][0];
         assert!(
-            fault["cure"].as_str().is_some_and(|hint| hint.contains(&format!("limits.{setting}"))),
+            fault["fix"].as_str().is_some_and(|hint| hint.contains(&format!("limits.{setting}"))),
             "{setting}: {fault}"
         );
         assert_eq!(fault["line"], line, "{setting}: {fault}");

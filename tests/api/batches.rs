@@ -117,7 +117,7 @@ async fn why_a_batch_is_late_names_the_chain_and_its_causes() {
     );
     assert!(found["late_by_ms"].as_i64() > Some(0), "{found}");
     assert!(found["due"].is_string() && found["expected_late_by_ms"].is_null(), "{found}");
-    assert!(found["said"].as_str().is_some_and(|said| said.starts_with("Late by ")), "{found}");
+    assert!(found["message"].as_str().is_some_and(|said| said.starts_with("Late by ")), "{found}");
     assert_eq!(found["causes"].as_array().map(Vec::len), Some(1), "{found}");
     let cause = &found["causes"][0];
     assert_eq!((&cause["job"], &cause["kind"]), (&json!("B"), &json!("retries")));
@@ -128,7 +128,7 @@ async fn why_a_batch_is_late_names_the_chain_and_its_causes() {
         (&found["due"], &found["late_by_ms"], &found["causes"]),
         (&Value::Null, &Value::Null, &json!([]))
     );
-    assert!(found["said"].as_str().is_some_and(|said| said.starts_with("What decides")), "{found}");
+    assert!(found["message"].as_str().is_some_and(|said| said.starts_with("What decides")), "{found}");
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn a_batch_is_shown_with_its_jobs_its_reasons_its_times_and_its_graph() {
     assert_eq!(why[1]["detail"]["jobs"], json!([{"job_code": "B", "status": "FAILED"}]));
     let gantt = server.get(&format!("{batch}/gantt"), &token).await.is(200);
     assert_eq!(texts(&gantt["items"], "job"), ["A", "B", "D", "C"]);
-    assert_eq!(gantt["items"][1]["tries"].as_array().expect("tries").len(), 2);
+    assert_eq!(gantt["items"][1]["attempts"].as_array().expect("tries").len(), 2);
     assert!(gantt["items"][0]["planned_start"].is_string(), "{gantt}");
     let same = server.get(&format!("{batch}/differences"), &token).await.is(200);
     assert_eq!(same["items"], json!([]));

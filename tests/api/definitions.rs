@@ -60,7 +60,7 @@ async fn secrets_that_are_named_are_looked_at_by_check_and_apply() {
     assert_eq!(found["ok"], false, "{found}");
     let words = "job CALL of group risk may not use secret FIN_PW (of the headers of host core), which is for fin (owner)";
     assert_eq!(found["faults"][0]["what"], words);
-    let cure = found["faults"][0]["cure"].as_str().expect("a cure");
+    let cure = found["faults"][0]["fix"].as_str().expect("a cure");
     assert!(cure.starts_with("ask an administrator of all groups"), "{cure}");
     let apply = json!({ "text": of_risk("FIN_PW"), "remark": "x" });
     let refused = post(&server, "/definition/apply", &admin, apply).await;
@@ -110,7 +110,7 @@ jobs:
     let finding = &found["findings"][0];
     assert_eq!((&finding["job"], &finding["kind"]), (&json!("A"), &json!("statement_refused")));
     assert!(
-        finding["said"]["zh"].as_str().is_some_and(|said| said.contains("数据源 s")),
+        finding["message"]["zh"].as_str().is_some_and(|said| said.contains("数据源 s")),
         "{finding}"
     );
     // Text that may not be executed for this caller reaches no server.

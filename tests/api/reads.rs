@@ -106,7 +106,7 @@ async fn a_job_of_a_foreign_group_is_not_there() {
     assert_eq!(job["group_version"], 1);
     assert_eq!(server.get("/jobs/OPEN_LEDGER", &ann).await.is(200)["job"]["code"], "J00");
     let stats = server.get("/jobs/J02/stats", &ann).await.is(200);
-    assert_eq!((&stats["tries"], &stats["p50_ms"]), (&json!(0), &Value::Null));
+    assert_eq!((&stats["successful_attempts"], &stats["p50_ms"]), (&json!(0), &Value::Null));
     for path in ["/jobs/J01", "/jobs/J01/stats", "/jobs/NONE", "/jobs/a%20b", "/groups/theirs"] {
         let refused = server.get(path, &ann).await.is(404);
         assert_eq!(refused["type"], "urn:procession:problem:not-found", "{path}");

@@ -366,7 +366,7 @@ async fn a_job_that_was_caught_is_told_of_and_trusted_again() {
     }
     let (_, list) = json(path, &["job", "list", "--json"]);
     assert_eq!(
-        (&list[0]["breach"]["attempt"], &list[1]["breach"]),
+        (&list[0]["violation"]["attempt"], &list[1]["violation"]),
         (&2.into(), &serde_json::Value::Null)
     );
     let (_, text, _) = said(&["job", "show", "A", "--lang", "zh"]);
@@ -381,7 +381,7 @@ async fn a_job_that_was_caught_is_told_of_and_trusted_again() {
     let (_, audit) = json(path, &["audit", "--json"]);
     assert_eq!((&audit[0]["action"], &audit[0]["job_code"]), (&"trust".into(), &"A".into()));
     assert_eq!(audit[0]["reason"], "COMMIT taken out");
-    assert_eq!(audit[0]["detail"]["said"], "an open row was there");
+    assert_eq!(audit[0]["detail"]["message"], "an open row was there");
 
     query(&db, insert).await;
     let yaml = std::fs::read_to_string(path.join("dag.yaml")).expect("file");

@@ -114,7 +114,7 @@ impl ServerVerb<'_> {
         if self.global.json {
             out::print_json(&done)?;
         } else {
-            out::eprint_line(done["said"].as_str().unwrap_or_default());
+            out::eprint_line(done["message"].as_str().unwrap_or_default());
         }
         Ok(VerbResult::Well)
     }
@@ -160,7 +160,7 @@ impl ServerVerb<'_> {
             out::print_json(&json!(documents))?;
         } else if !said.has_flag("quiet") {
             shown::table(&batches, OPENED, self.language());
-            out::eprint_line(opened["said"].as_str().unwrap_or_default());
+            out::eprint_line(opened["message"].as_str().unwrap_or_default());
         }
         Ok(VerbResult::Well)
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 const CHANGES: &[TableColumn] =
-    &[("how", "", ""), ("thing", "THING", "对象"), ("code", "CODE", "代码")];
+    &[("how", "", ""), ("entity", "ENTITY", "对象"), ("code", "CODE", "代码")];
 
 /// The files of a definition, by their names relative to the main one, in the form sent.
 fn gathered(main: &Path) -> Result<Value> {
@@ -109,7 +109,7 @@ impl ServerVerb<'_> {
         let items = document["changes"].as_array().map_or(&[][..], Vec::as_slice);
         for warning in document["warnings"].as_array().into_iter().flatten() {
             let word = |name: &str| warning[name].as_str().unwrap_or_default();
-            let (file, what, cure) = (word("file"), word("what"), word("cure"));
+            let (file, what, cure) = (word("file"), word("what"), word("fix"));
             out::eprint_line(&format!("warning: {file}:{}: {what}; {cure}", warning["line"]));
         }
         if self.global.json {
@@ -156,5 +156,5 @@ const FAULTS: &[TableColumn] = &[
     ("file", "FILE", "文件"),
     ("line", "LINE", "行"),
     ("what", "WHAT", "问题"),
-    ("cure", "CURE", "处理"),
+    ("fix", "FIX", "处理"),
 ];

@@ -163,7 +163,7 @@ export function changeRequests({ wanted }) {
         },
       }),
       decideButtons(row, read),
-      row.status !== 'WAITING' ? outcome(row) : !row.may_decide && h('span.muted', row.why_not),
+      row.status !== 'WAITING' ? outcome(row) : !row.may_decide && h('span.muted', row.refusal),
     );
   const grow = pages({
     load: async (cursor) => {

@@ -437,7 +437,7 @@ function dataTab(doc, at) {
               'li',
               badge(r.ok === false ? (r.grade === 'warning' ? 'WARNING' : 'FAILED') : 'SUCCESS'),
               h('code', name),
-              h('span.muted', r.said ?? r.value ?? ''),
+              h('span.muted', r.message ?? r.value ?? ''),
             ),
           ),
         ),

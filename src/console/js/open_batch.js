@@ -158,7 +158,7 @@ function drawPlan(got) {
         icon('warning'),
         h(
           'ul.plain',
-          faults.map((f) => h('li', f.what ?? f.said ?? String(f))),
+          faults.map((f) => h('li', f.what ?? f.message ?? String(f))),
         ),
       ),
     h(

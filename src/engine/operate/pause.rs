@@ -88,7 +88,7 @@ pub async fn trust(
     for job in found {
         store::breach::clear(&mut tx, job).await?;
         let detail = marks.get(job).map(
-            |mark| json!({"batch_no": mark.batch_no, "attempt": mark.attempt, "said": mark.said}),
+            |mark| json!({"batch_no": mark.batch_no, "attempt": mark.attempt, "message": mark.said}),
         );
         entries.push(AuditEntry {
             action: "trust".to_owned(),

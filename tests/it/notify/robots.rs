@@ -94,7 +94,7 @@ async fn a_webhook_gets_everything_and_can_tell_who_sent_it() {
     assert_eq!(told["lang"], "zh");
     assert_eq!(told["message_id"], message.message_id);
     assert_eq!(told["at"], AT.to_string());
-    assert_eq!(told["letter"], serde_json::to_value(&message.letter).expect("json"));
+    assert_eq!(told["notification"], serde_json::to_value(&message.letter).expect("json"));
 }
 
 #[tokio::test]

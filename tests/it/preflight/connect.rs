@@ -122,13 +122,13 @@ async fn mariadb_jobs_are_held_against_the_catalogue() {
         let right = if is_mariadb(&db).await { "CONNECTION ADMIN" } else { "CONNECTION_ADMIN" };
         let good = finding(&found, "GOOD");
         assert_eq!(good["hint"]["en"], format!("GRANT {right} ON *.* TO {}", login.name), "{good}");
-        let (en, zh) = (good["said"]["en"].to_string(), good["said"]["zh"].to_string());
+        let (en, zh) = (good["message"]["en"].to_string(), good["message"]["zh"].to_string());
         assert!(en.contains("runs with the rights of root@") && zh.contains("无法停止"), "{good}");
         assert_eq!(call(&found, "GOOD")["can_be_stopped"], false);
         let shut = finding(&found, "SHUT");
         let grant = format!("GRANT EXECUTE ON PROCEDURE {}.sp_shut TO {}", db.name, login.name);
         assert_eq!((&shut["kind"], &shut["hint"]["en"]), (&json!("execute_denied"), &json!(grant)));
-        let typo = finding(&found, "TYPO")["said"]["en"].to_string();
+        let typo = finding(&found, "TYPO")["message"]["en"].to_string();
         assert!(typo.contains("did you mean sp_close?"), "{typo}");
         // With what was said to be granted, only what is wrong in the file is left.
         db.setup(&[&grant, good["hint"]["en"].as_str().expect("a statement")]).await;
@@ -309,7 +309,7 @@ jobs:
             "warning LATER statement_refused",
         ];
         assert_eq!((code, brief(&found)), (2, expected.map(str::to_owned).to_vec()), "{found}");
-        let at = finding(&found, "LATER")["said"]["en"].to_string();
+        let at = finding(&found, "LATER")["message"]["en"].to_string();
         assert!(at.contains("statement 2 (line 1)"), "{at}");
         assert!(!folder.path().join("none.db").exists(), "a look makes no file");
         assert_eq!(db.value("SELECT COUNT(*) FROM sqlite_master WHERE name = 'x'").await, "0");
@@ -366,7 +366,7 @@ schedules:
     let (code, found) = document(path, &[]);
     assert_eq!(code, 2, "{found}");
     let findings = found["preflight"]["findings"].as_array().expect("findings");
-    let said: Vec<_> = findings.iter().map(|f| f["said"]["en"].as_str().expect("words")).collect();
+    let said: Vec<_> = findings.iter().map(|f| f["message"]["en"].as_str().expect("words")).collect();
     assert_eq!(
         said,
         [
@@ -464,7 +464,7 @@ fn a_code_of_two_groups_is_named_with_its_group() {
     }
     let (_, found) = document(folder.path(), &[]);
     let words: Vec<&str> = (found["preflight"]["findings"].as_array().expect("findings").iter())
-        .filter_map(|finding| finding["said"]["zh"].as_str())
+        .filter_map(|finding| finding["message"]["zh"].as_str())
         .collect();
     assert!(words.iter().any(|said| said.starts_with("a.TYPO（")), "{words:?}");
 }

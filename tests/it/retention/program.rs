@@ -50,7 +50,7 @@ fn a_user_looks_first_and_then_lets_go() {
     let (code, json, _) = said(path, &["retention", "preview", "--json"]);
     assert_eq!(code, 0);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["groups"][0]["goes"]["batches"], 3);
+    assert_eq!(json["groups"][0]["removable"]["batches"], 3);
     assert_eq!(json["groups"][0]["kept"]["newest"], 1);
 
     let (code, _, error) = run(&["--now"]);

@@ -89,7 +89,7 @@ export function textDiff(before, after, { label } = {}) {
 
 const SIGN = { added: '+', removed: '−', changed: '~' };
 
-/** Changes as the server lists them: {thing, code, how, fields: [{field, old, new}]}. */
+/** Changes as the server lists them: {entity, code, how, fields: [{field, old, new}]}. */
 export function changesView(changes, { none } = {}) {
   if (!changes?.length) return empty({ title: none ?? t('diff.nothing'), mark: 'check' });
   return h(
@@ -103,7 +103,7 @@ export function changesView(changes, { none } = {}) {
           h('span', { 'aria-hidden': 'true' }, SIGN[c.how] ?? '~'),
           h('span.visually-hidden', t(word)),
         ),
-        h('span.muted', thing(c.thing)),
+        h('span.muted', entityName(c.entity)),
         h('strong', c.code),
       ];
       if (!c.fields?.length) return h('li', h('div.df-head', head));
@@ -121,7 +121,7 @@ export function changesView(changes, { none } = {}) {
   );
 }
 
-const thing = (word) => {
+const entityName = (word) => {
   const key = `diff.thing_${word}`;
   const said = t(key);
   return said === key ? word : said;
@@ -152,7 +152,7 @@ export function faultsView(faults, { warnings = [], goto } = {}) {
         : f.line > 0
           ? h('span', t('diff.line', { n: f.line }))
           : null,
-      h('span', f.what, f.cure && h('span.muted', ` – ${f.cure}`)),
+      h('span', f.what, f.fix && h('span.muted', ` – ${f.fix}`)),
     );
   return h(
     'ul.df-faults',

@@ -46,7 +46,7 @@ export async function mount(el, ctx) {
               onDone: read,
             }),
           )
-        : h('span.muted', row.why_not)
+        : h('span.muted', row.refusal)
       : h('div', row.decided_by && h('div', row.decided_by), row.comment && h('div.muted', row.comment));
   const grow = pages({
     load: (cursor) => api.get('/approvals', { ...wanted, limit: 50, cursor }),

@@ -228,7 +228,7 @@ class Gantt {
     let from = Infinity,
       to = -Infinity;
     for (const i of this.items) {
-      for (const at of [i.start, i.plannedStart, i.expectedStart, i.tries[0]?.start]) if (at) from = Math.min(from, at);
+      for (const at of [i.start, i.plannedStart, i.expectedStart, i.attempts[0]?.start]) if (at) from = Math.min(from, at);
       for (const at of [i.end, i.plannedEnd, i.expectedEnd, i.start && !i.end ? now : null])
         if (at) to = Math.max(to, at);
     }
@@ -303,7 +303,7 @@ class Gantt {
         ? t('gantt.is_expected', { from: timeText(item.expectedStart), to: timeText(item.expectedEnd) })
         : '',
       item.due ? t('gantt.is_due', { at: timeText(item.due) }) : '',
-      item.tries.length > 1 ? t('gantt.tries', { n: item.tries.length }) : '',
+      item.attempts.length > 1 ? t('gantt.tries', { n: item.attempts.length }) : '',
       item.critical ? t('dag.critical') : '',
     ]
       .filter(Boolean)
@@ -326,7 +326,7 @@ class Gantt {
         'div.gt-line',
         bar('gt-planned', item.plannedStart, item.plannedEnd),
         !item.end && bar('gt-expected', item.start ? null : item.expectedStart, item.expectedEnd),
-        item.tries
+        item.attempts
           .filter((one) => one.start !== item.start)
           .map((one) => bar(`gt-try.${statusClass(one.status)}`, one.start, one.end)),
         bar(`gt-actual.${statusClass(item.status)}`, item.start, end),
@@ -466,6 +466,6 @@ function read(item) {
     expectedStart: ms(item.expected_start),
     expectedEnd: ms(item.expected_end),
     due: ms(item.due),
-    tries: (item.tries ?? []).map((one) => ({ start: ms(one.start), end: ms(one.end), status: one.status })),
+    attempts: (item.attempts ?? []).map((one) => ({ start: ms(one.start), end: ms(one.end), status: one.status })),
   };
 }

@@ -63,7 +63,7 @@ function whyLate(found, openJob) {
   const job = (code, key) =>
     h('button.link', { type: 'button', 'data-focus': `late-${key}-${code}`, onclick: () => openJob(code) }, code);
   // The sentence of a cause begins with the job, which is a button here.
-  const rest = (cause) => (cause.said.startsWith(cause.job) ? cause.said.slice(cause.job.length) : ` ${cause.said}`);
+  const rest = (cause) => (cause.message.startsWith(cause.job) ? cause.message.slice(cause.job.length) : ` ${cause.message}`);
   const more = found.causes.length - CAUSES;
   return h(
     'section.note.note-warning',
@@ -80,7 +80,7 @@ function whyLate(found, openJob) {
               .map((cause) => h('li', { 'data-kind': cause.kind }, h('span', job(cause.job, cause.kind), rest(cause)))),
             more > 0 && h('li', t('common.and_n_more', { n: more })),
           )
-        : h('p', found.said),
+        : h('p', found.message),
       h('p.muted', `${t('late.chain')}: ${found.chain.map((link) => link.job).join(' → ')}`),
     ),
   );

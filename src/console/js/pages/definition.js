@@ -201,8 +201,8 @@ export async function mount(el, ctx) {
     editor.faults([]);
     try {
       const got = await api.post('/definition/preflight', body());
-      const said = (f) => ({ line: 0, what: f.said[lang()], cure: f.hint?.[lang()] ?? '' });
-      const of = (...severities) => got.findings.filter((f) => severities.includes(f.severity)).map(said);
+      const faultOf = (f) => ({ line: 0, what: f.message[lang()], fix: f.hint?.[lang()] ?? '' });
+      const of = (...severities) => got.findings.filter((f) => severities.includes(f.severity)).map(faultOf);
       put(
         result,
         h(

@@ -64,7 +64,7 @@ export async function mount(el, ctx) {
             title: job.code,
             sub: job.name !== job.code ? job.name : null,
             crumbs: [[t('jobs.title'), '#/jobs'], [job.code]],
-            badge: standing({ ...job, run_mode: doc.run_mode, breach: doc.breach }),
+            badge: standing({ ...job, run_mode: doc.run_mode, violation: doc.violation }),
             actions: [
               linkButton(t('jbd.around'), `${to`/groups/${job.group}/dag`}?focus=${encodeURIComponent(job.code)}`, {
                 icon: 'groups',
@@ -211,9 +211,9 @@ function links(edges, group) {
 }
 
 function statsOf(s) {
-  if (!s || !s.tries) return empty({ title: t('jbd.no_history'), lead: t('jbd.no_history_lead') });
+  if (!s || !s.successful_attempts) return empty({ title: t('jbd.no_history'), lead: t('jbd.no_history_lead') });
   return facts([
-    [t('jbd.tries'), num(s.tries)],
+    [t('jbd.tries'), num(s.successful_attempts)],
     [t('jbd.p50'), duration(s.p50_ms)],
     [t('jbd.p95'), duration(s.p95_ms)],
     [t('jbd.last'), duration(s.last_ms)],

@@ -163,6 +163,6 @@ export function standing(j) {
     marks.push(h('span.badge.st-skipped', icon('pause', 13), h('span', t('jobs.is_inactive'))));
   if (j.run_mode)
     marks.push(h('span.badge.st-held', icon('hold', 13), h('span', t('jobs.mode', { mode: j.run_mode }))));
-  if (j.breach) marks.push(h('span.badge.st-warning', icon('warning', 13), h('span', t('jobs.breach'))));
+  if (j.violation) marks.push(h('span.badge.st-warning', icon('warning', 13), h('span', t('jobs.breach'))));
   return marks.length ? marks : h('span.muted', t('jobs.ordinary'));
 }

@@ -245,7 +245,7 @@ export async function mount(el, ctx) {
                       found.stops_sessions_fault,
                       ...(found.preflight?.findings ?? [])
                         .filter((f) => f.severity === 'error')
-                        .map((f) => f.said[lang()]),
+                        .map((f) => f.message[lang()]),
                     ].filter(Boolean);
                     toast(
                       found.ok

@@ -162,7 +162,7 @@ export async function mount(el, ctx) {
           [t('common.when'), time(one.created)],
           [t('outbox.sent_at'), one.sent && time(one.sent)],
           [t('outbox.next'), one.next && time(one.next)],
-          [t('outbox.tries'), one.failed_tries || null],
+          [t('outbox.tries'), one.failed_attempts || null],
           [
             t('batch.one'),
             topic.group && topic.batch_no
@@ -179,7 +179,7 @@ export async function mount(el, ctx) {
           ],
         ]),
         one.reason && h('p.note.note-warning', icon('warning'), h('span', one.reason)),
-        h('pre.letter', one.body ?? one.letter?.headline?.[one.lang] ?? ''),
+        h('pre.letter', one.body ?? one.notification?.headline?.[one.lang] ?? ''),
       ],
       actions: [
         {

@@ -195,7 +195,7 @@ impl ExecutorApi {
         });
         let actor = names.unwrap_or_else(|| rejected_access::STRANGER.to_owned());
         let by = Operator::new(actor, peer.to_canonical().to_string());
-        let detail = json!({ "said": refused.to_string() });
+        let detail = json!({ "message": refused.to_string() });
         self.refused.note_refusal(refused.audit_label(), Knock { by, detail }).await;
     }
 
