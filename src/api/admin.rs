@@ -192,15 +192,15 @@ impl AdminRequest<'_> {
         word: AdminEndpoint,
         bytes: &[u8],
     ) -> Result<Result<(), AdminApiRefusal>> {
-        let said: Registry = match serde_json::from_slice(bytes) {
-            Ok(said) => said,
+        let registry: Registry = match serde_json::from_slice(bytes) {
+            Ok(registry) => registry,
             Err(error) => return Ok(Err(unreadable(&error))),
         };
-        if said.registry_group != EXECUTOR_GROUP {
-            let said = format!("registryGroup is not {EXECUTOR_GROUP}");
-            return Ok(Err(AdminApiRefusal::Unreadable(said)));
+        if registry.registry_group != EXECUTOR_GROUP {
+            let message = format!("registryGroup is not {EXECUTOR_GROUP}");
+            return Ok(Err(AdminApiRefusal::Unreadable(message)));
         }
-        let (key, value) = (said.registry_key.as_str(), said.registry_value.as_str());
+        let (key, value) = (registry.registry_key.as_str(), registry.registry_value.as_str());
         match word {
             AdminEndpoint::Remove => self.house.executors.remove(pass, key, value, self.peer).await,
             AdminEndpoint::Registry | AdminEndpoint::Callback => {

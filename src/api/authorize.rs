@@ -20,28 +20,28 @@ use std::collections::BTreeMap;
 const REASON_MAX: usize = 10_000;
 
 /// The reason of a change, which is required.
-pub(super) fn reason(said: Option<&str>) -> Result<&str, Problem> {
-    let said = said.unwrap_or_default().trim();
-    if said.is_empty() {
+pub(super) fn reason(given: Option<&str>) -> Result<&str, Problem> {
+    let reason = given.unwrap_or_default().trim();
+    if reason.is_empty() {
         return Err(Problem::refused("reason: say why; it is what others will read"));
     }
-    check_text("reason", said)
+    check_text("reason", reason)
 }
 
 /// The optional remark on a definition change.
-pub(super) fn remark(said: Option<&str>) -> Result<&str, Problem> {
-    match said.map(str::trim).unwrap_or_default() {
+pub(super) fn remark(message: Option<&str>) -> Result<&str, Problem> {
+    match message.map(str::trim).unwrap_or_default() {
         "" => Err(Problem::refused("remark: say what the change is for; the version keeps it")),
-        said => check_text("remark", said),
+        message => check_text("remark", message),
     }
 }
 
 /// A text entered by people, of a length that can be stored completely.
-pub(super) fn check_text<'a>(name: &str, said: &'a str) -> Result<&'a str, Problem> {
-    if said.contains('\0') || said.chars().count() > REASON_MAX {
+pub(super) fn check_text<'a>(name: &str, text: &'a str) -> Result<&'a str, Problem> {
+    if text.contains('\0') || text.chars().count() > REASON_MAX {
         return Err(Problem::refused(format!("{name}: write 1 to {REASON_MAX} characters")));
     }
-    Ok(said)
+    Ok(text)
 }
 
 /// Begins a read-only transaction.

@@ -203,8 +203,8 @@ async fn start(
     let found = survey(&mut authorize::open_read(&ask).await?, &defs, &request, now).await?;
     found.refusal(&request.group)?;
     if !found.runs_any() {
-        let said = "no batch of the range is missing or to be run again";
-        return Err(Problem::conflict("is-so", said));
+        let message = "no batch of the range is missing or to be run again";
+        return Err(Problem::conflict("is-so", message));
     }
     let id = ask.house.aside.backfill(defs, request.clone()).await?;
     Ok(begun(&found, &request, Some(id)))
@@ -239,8 +239,8 @@ async fn stop_backfill(
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let (db, now) = (&ask.house.app.db, authorize::now(&ask).await?);
     if !backfill::stop_backfill(db, &there, &by, Some(reason), now).await? {
-        let said = format!("backfill {} is {}; there is nothing to stop", at.id, there.status);
-        return Err(Problem::conflict("is-so", said));
+        let message = format!("backfill {} is {}; there is nothing to stop", at.id, there.status);
+        return Err(Problem::conflict("is-so", message));
     }
     stands(&ask, at.id).await
 }

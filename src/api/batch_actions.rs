@@ -256,12 +256,12 @@ impl JobSelection {
             .map(|(row, _)| row.job_code.clone())
             .collect();
         if found.is_empty() {
-            let said = format!(
+            let sentence = format!(
                 "no job of batch {} fits the filter and can be treated so ({})",
                 batch.values.batch_no,
                 act.as_str()
             );
-            return Err(Problem::refused(said));
+            return Err(Problem::refused(sentence));
         }
         Ok(found)
     }
@@ -385,7 +385,7 @@ impl BatchActionPlan<'_> {
             acted.lines.iter().map(ActionRowDetail::from_line).collect();
         let reopens = acted.batch.status.is_final();
         let holder = acted.holder.as_ref();
-        let said = match (holder, reopens) {
+        let sentence = match (holder, reopens) {
             (Some(h), _) => format!(
                 "the process that has the batch ({}, pid {}) picks it up within a second",
                 h.host, h.pid
@@ -405,7 +405,7 @@ impl BatchActionPlan<'_> {
             reopens,
             definition_changes,
             picked_up_by: holder.map(|h| ProcessHolder { host: h.host.clone(), pid: h.pid }),
-            message: said,
+            message: sentence,
             lines,
         }
     }

@@ -173,10 +173,10 @@ async fn existing(app: &App, plans: &[BatchPlan]) -> Result<Vec<Batch>, Problem>
 
 impl OpenBatchesRequest {
     fn parse_order(&self) -> Result<AskedOrder, Problem> {
-        let said = |error: BatchError| Problem::from(anyhow::Error::from(error));
+        let text = |error: BatchError| Problem::from(anyhow::Error::from(error));
         let group = self.group.as_deref().map(GroupCode::parse).transpose();
         Ok(AskedOrder {
-            batch_no: BatchExpr::parse(&self.batch_no).map_err(|e| said(e.into()))?,
+            batch_no: BatchExpr::parse(&self.batch_no).map_err(|e| text(e.into()))?,
             batch_type: self.batch_type.clone(),
             group: group.map_err(anyhow::Error::from)?,
             business_date: self.business_date,
@@ -337,8 +337,8 @@ async fn kill_batch(
     let mut tx = db.begin_read().await.map_err(anyhow::Error::from)?;
     let after = store::batch::get(&mut tx, batch.batch_id).await?;
     if !asked {
-        let said = format!("batch {} has ended already ({})", at.batch_no, after.status);
-        return Err(Problem::conflict("is-so", said));
+        let text = format!("batch {} has ended already ({})", at.batch_no, after.status);
+        return Err(Problem::conflict("is-so", text));
     }
     Ok(BatchControlResult {
         written: true,

@@ -119,8 +119,8 @@ impl DrawDagQuery {
             Problem::unreadable(format!("format: {name} is none of {}", known.join(", ")))
         })?;
         if matches!(self.layout, LayoutRequest::None) && shape.needs_positions() {
-            let said = format!("layout: {name} needs positions; leave out layout=none");
-            return Err(Problem::unreadable(said));
+            let message = format!("layout: {name} needs positions; leave out layout=none");
+            return Err(Problem::unreadable(message));
         }
         if self.focus.is_none() && (self.up.is_some() || self.down.is_some()) {
             return Err(Problem::unreadable("up and down count from a job: say focus=JOB too"));
@@ -147,8 +147,8 @@ impl DrawDagQuery {
     fn draw_dag(&self, ask: &ApiRequest, whole: DagView) -> Result<Response, Problem> {
         let shape = self.shape()?;
         let view = self.wanted_part().select_part(whole).map_err(|error| {
-            let said = error.describe("see all jobs without focus");
-            Problem::unreadable(format!("focus: {said}"))
+            let message = error.describe("see all jobs without focus");
+            Problem::unreadable(format!("focus: {message}"))
         })?;
         let wishes = Wishes {
             placing: match self.layout {

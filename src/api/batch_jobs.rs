@@ -150,12 +150,13 @@ struct LogLinesPage {
 }
 
 /// `2:117`: a start and a line of it.
-fn parse_position(name: &str, said: &str) -> Result<LogPosition, Problem> {
-    let read = said.split_once(':').and_then(|(attempt, line)| {
+fn parse_position(name: &str, message: &str) -> Result<LogPosition, Problem> {
+    let read = message.split_once(':').and_then(|(attempt, line)| {
         Some(LogPosition { attempt: attempt.parse().ok()?, line_no: line.parse().ok()? })
     });
-    let refused =
-        || Problem::unreadable(format!("{name}: {said} is no line; write ATTEMPT:LINE_NO, 1:250"));
+    let refused = || {
+        Problem::unreadable(format!("{name}: {message} is no line; write ATTEMPT:LINE_NO, 1:250"))
+    };
     read.ok_or_else(refused)
 }
 
@@ -171,11 +172,11 @@ impl ListLogLinesQuery {
         };
         let begin = LogPosition::start_of(self.attempt.unwrap_or(0));
         let after = match self.cursor.as_deref().or(self.after.as_deref()) {
-            Some(said) => parse_position("after", said)?.max(begin),
+            Some(position) => parse_position("after", position)?.max(begin),
             None => begin,
         };
         let wanted = match self.before.as_deref() {
-            Some(said) => LogSelection::Before(parse_position("before", said)?),
+            Some(position) => LogSelection::Before(parse_position("before", position)?),
             None => LogSelection::After(after),
         };
         Ok((wanted, limit))
@@ -381,8 +382,8 @@ mod tests {
             parse_position("after", "2:117").expect("a line"),
             LogPosition { attempt: 2, line_no: 117 }
         );
-        for said in ["", "2", "2:", ":7", "-1:7", "2:x"] {
-            assert!(parse_position("after", said).is_err(), "{said}");
+        for message in ["", "2", "2:", ":7", "-1:7", "2:x"] {
+            assert!(parse_position("after", message).is_err(), "{message}");
         }
         assert_eq!(percent("月-1.log"), "%E6%9C%88-1.log");
     }

@@ -131,15 +131,15 @@ pub(super) enum DayEdge {
 }
 
 /// Parses a time, or the edge of a day.
-pub(super) fn moment(name: &str, said: &str, edge: DayEdge) -> Result<Millis, Problem> {
-    if let Ok(at) = DateTime::parse_from_rfc3339(said) {
+pub(super) fn moment(name: &str, message: &str, edge: DayEdge) -> Result<Millis, Problem> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(message) {
         return Ok(at.with_timezone(&Utc).into());
     }
     let refused = || {
         let how = "give a moment, 2024-07-31T18:00:00Z, or a day, 2024-07-31";
-        Problem::unreadable(format!("{name}: {said} is no time; {how}"))
+        Problem::unreadable(format!("{name}: {message} is no time; {how}"))
     };
-    let day: NaiveDate = said.parse().map_err(|_| refused())?;
+    let day: NaiveDate = message.parse().map_err(|_| refused())?;
     let begin = Millis::from(day.and_time(NaiveTime::MIN).and_utc());
     Ok(match edge {
         DayEdge::Begin => begin,

@@ -218,9 +218,9 @@ async fn put_calendar(
             None => old.cloned().unwrap_or_else(|| Calendar::with_defaults(code.clone())),
             Some(file) => {
                 if old.is_some_and(|old| old.combines.is_some()) && file.combines.is_none() {
-                    let said =
+                    let message =
                         "this calendar is combined of others; store the days in one of those";
-                    return Err(Problem::refused(said).into());
+                    return Err(Problem::refused(message).into());
                 }
                 file.calendar(&code, old)
             }

@@ -117,9 +117,9 @@ async fn month(
     };
     let (from, to) = (day("from", &asked.from)?, day("to", &asked.to)?);
     if to < from || (to - from).num_days() >= DAYS {
-        let said =
+        let message =
             format!("to: write a day that is not before from, and {DAYS} days in all at most");
-        return Err(Problem::unreadable(said));
+        return Err(Problem::unreadable(message));
     }
     let group = asked.group.as_deref().map(|w| authorize::group(&ask, Permission::View, w));
     let group = group.transpose()?;

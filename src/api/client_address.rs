@@ -57,20 +57,20 @@ impl RequestOrigin {
         doorway: &Doorway,
     ) -> Self {
         let is_proxy = peer.is_some_and(|peer| doorway.trusts(peer));
-        let said = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
+        let read_header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
         let address = match is_proxy {
             true => beyond(headers, doorway).or(peer),
             false => peer,
         };
         let is_tls = match &doorway.origin {
             Some(origin) => origin.starts_with("https:"),
-            None => match said("x-forwarded-proto").filter(|_| is_proxy) {
+            None => match read_header("x-forwarded-proto").filter(|_| is_proxy) {
                 Some(protocol) => protocol.trim() == "https",
                 None => security != ConnectionSecurity::Clear,
             },
         };
         let scheme = if is_tls { "https" } else { "http" };
-        let host = said(HOST.as_str()).map(|host| format!("{scheme}://{host}"));
+        let host = read_header(HOST.as_str()).map(|host| format!("{scheme}://{host}"));
         Self {
             address: address.map_or_else(|| "local".to_owned(), |a| a.to_canonical().to_string()),
             transport: if is_tls { TransportSecurity::Tls } else { TransportSecurity::Clear },
@@ -96,10 +96,11 @@ impl RequestOrigin {
 
     /// Refuses a change sent by a foreign page. Programs send no such headers.
     pub(super) fn require_same_site(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let said = |name: &str| headers.get(name).map(|v| v.to_str().unwrap_or("?"));
-        let site = said("sec-fetch-site").is_none_or(|s| matches!(s, "same-origin" | "none"));
+        let read_header = |name: &str| headers.get(name).map(|v| v.to_str().unwrap_or("?"));
+        let site =
+            read_header("sec-fetch-site").is_none_or(|s| matches!(s, "same-origin" | "none"));
         let same = |sent: &str| self.origin().is_some_and(|own| own.eq_ignore_ascii_case(sent));
-        match site && said(ORIGIN.as_str()).is_none_or(same) {
+        match site && read_header(ORIGIN.as_str()).is_none_or(same) {
             true => Ok(()),
             false => Err(Problem::not_meant()),
         }
@@ -162,9 +163,9 @@ fn peer_address(extensions: &Extensions) -> Option<IpAddr> {
 /// The client behind trusted proxies: the last address that is not a trusted proxy. Everything
 /// before it may be forged.
 fn beyond(headers: &HeaderMap, doorway: &Doorway) -> Option<IpAddr> {
-    let said = headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok());
-    let said: Vec<&str> = said.flat_map(|line| line.split(',')).map(str::trim).collect();
-    let addresses = said.into_iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
+    let forwarded = headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok());
+    let forwarded: Vec<&str> = forwarded.flat_map(|line| line.split(',')).map(str::trim).collect();
+    let addresses = forwarded.into_iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
     addresses.into_iter().find(|address| !doorway.trusts(*address))
 }
 
@@ -227,14 +228,14 @@ mod tests {
 
     #[test]
     fn only_our_proxies_say_for_whom_they_ask() {
-        let said = [("x-forwarded-for", "1.1.1.1, 2.2.2.2"), ("x-forwarded-proto", "https")];
-        let stranger = way("", "9.9.9.9", &said);
+        let headers = [("x-forwarded-for", "1.1.1.1, 2.2.2.2"), ("x-forwarded-proto", "https")];
+        let stranger = way("", "9.9.9.9", &headers);
         assert_eq!(
             (stranger.address.as_str(), stranger.transport),
             ("9.9.9.9", TransportSecurity::Clear)
         );
         let ours = "trusted_proxies = ['10.0.0.0/8']";
-        let proxied = way(ours, "10.0.0.1", &said);
+        let proxied = way(ours, "10.0.0.1", &headers);
         assert_eq!(
             (proxied.address.as_str(), proxied.transport),
             ("2.2.2.2", TransportSecurity::Tls)
@@ -242,7 +243,7 @@ mod tests {
         let two = [("x-forwarded-for", "1.1.1.1, 2.2.2.2, 10.0.0.7")];
         assert_eq!(way(ours, "10.0.0.1", &two).address, "2.2.2.2");
         assert_eq!(way(ours, "10.0.0.1", &[("x-forwarded-for", "lies")]).address, "10.0.0.1");
-        assert_eq!(way(ours, "9.9.9.9", &said).address, "9.9.9.9");
+        assert_eq!(way(ours, "9.9.9.9", &headers).address, "9.9.9.9");
     }
 
     #[test]

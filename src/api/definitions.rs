@@ -227,7 +227,8 @@ async fn look_at_uses(
 ) -> Result<Result<Vec<FaultAt>, Vec<FaultAt>>, Problem> {
     let sees = |group: &GroupCode| ask.allows(Permission::View, group);
     let sees = authorize::unless_all_are_seen(ask, &sees)?;
-    let at = |what: String, cure: String| FaultAt { file: file.to_owned(), line: 0, what, fix: cure };
+    let at =
+        |what: String, cure: String| FaultAt { file: file.to_owned(), line: 0, what, fix: cure };
     let error = match ask.house.app.look_at_uses(defs, sees).await {
         Ok(unknown) => {
             let warnings = unknown.iter().map(|secret| at(secret.describe(), secret.fix()));

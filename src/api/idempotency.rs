@@ -34,8 +34,8 @@ pub(super) fn key(parts: &Parts) -> Result<Option<String>, Problem> {
     let Some(value) = parts.headers.get("idempotency-key") else { return Ok(None) };
     let bare = value.to_str().unwrap_or_default().trim().trim_matches('"');
     if bare.is_empty() || bare.len() > KEY_MAX || bare.contains(|c: char| !c.is_ascii_graphic()) {
-        let said = format!("Idempotency-Key: write 1 to {KEY_MAX} visible ASCII characters");
-        return Err(Problem::unreadable(said));
+        let message = format!("Idempotency-Key: write 1 to {KEY_MAX} visible ASCII characters");
+        return Err(Problem::unreadable(message));
     }
     Ok(Some(bare.to_owned()))
 }
@@ -146,9 +146,9 @@ async fn before(
 ) -> Result<Response, Problem> {
     let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let begun = || {
-        let said = "the same change is being done, or its process died with it; ask again in a few \
+        let message = "the same change is being done, or its process died with it; ask again in a few \
                     seconds, and if this stays, look what became of it and send another key";
-        Problem { retry_after: Some(SOON), ..Problem::conflict("begun", said) }
+        Problem { retry_after: Some(SOON), ..Problem::conflict("begun", message) }
     };
     // Gone between two looks: it was refused, and may be sent again.
     let Some(there) = kept::find_key(&mut tx, key, now.plus_ms(-DAY_MS)).await? else {
@@ -157,14 +157,14 @@ async fn before(
     if there.request.get(..REQUEST_DIGITS) == request.get(..REQUEST_DIGITS)
         && there.request != request
     {
-        let said = "your rights have changed since this was sent first, so its answer is not shown again; \
+        let message = "your rights have changed since this was sent first, so its answer is not shown again; \
                     read what became of it, and ask an administrator if you miss a right";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "rights-changed", said));
+        return Err(Problem::new(StatusCode::FORBIDDEN, "rights-changed", message));
     }
     if there.request != request {
-        let said = "this Idempotency-Key was sent with another request; send another key";
+        let message = "this Idempotency-Key was sent with another request; send another key";
         let status = StatusCode::UNPROCESSABLE_ENTITY;
-        return Err(Problem::new(status, "key-reused", said));
+        return Err(Problem::new(status, "key-reused", message));
     }
     let (status, text) = there.answer.ok_or_else(begun)?;
     let status = StatusCode::from_u16(status).map_err(anyhow::Error::from)?;

@@ -171,8 +171,8 @@ async fn trust(ask: ApiRequest, at: CodePath, why: ReasonBody) -> Result<TrustJo
     let now = authorize::now(&ask).await?;
     let db = &ask.house.app.db;
     if !pause::trust(db, &jobs, &by, reason, now).await?.is_empty() {
-        let said = format!("job {} was not caught committing by itself", at.code);
-        return Err(Problem::conflict("is-so", said));
+        let message = format!("job {} was not caught committing by itself", at.code);
+        return Err(Problem::conflict("is-so", message));
     }
     Ok(TrustJobResult { trusted: at.code })
 }
@@ -186,8 +186,8 @@ async fn guarded_trust(
     let marks = breach::list_marks(&mut authorize::open_read(ask).await?).await?;
     let found: Vec<_> = jobs.iter().filter_map(|job| Some((job, marks.get(job)?))).collect();
     if found.len() < jobs.len() {
-        let said = format!("job {} was not caught committing by itself", codes_of(jobs));
-        return Err(Problem::conflict("is-so", said));
+        let message = format!("job {} was not caught committing by itself", codes_of(jobs));
+        return Err(Problem::conflict("is-so", message));
     }
     let line = |(job, mark): &(&JobKey, &breach::Breach)| {
         json!({

@@ -99,9 +99,9 @@ impl Door {
         address: SocketAddr,
     ) -> Result<Self, NoListener> {
         let ListenerSetting { setting, cure } = setting;
-        let said = |cause| NoListener { address, cause, setting, cure };
-        let listener = listen(address).map_err(said)?;
-        let address = listener.local_addr().map_err(said)?;
+        let failure = |cause| NoListener { address, cause, setting, cure };
+        let listener = listen(address).map_err(failure)?;
+        let address = listener.local_addr().map_err(failure)?;
         Ok(Self { listener, address, tls: None })
     }
 

@@ -119,8 +119,8 @@ async fn change_node(
         return Err(match found.len() {
             0 => Problem::not_found(format!("living node {which} that serves")),
             many => {
-                let said = format!("{many} living nodes are called {which}; give the id of one");
-                Problem::conflict("several", said)
+                let message = format!("{many} living nodes are called {which}; give the id of one");
+                Problem::conflict("several", message)
             }
         });
     };
@@ -218,17 +218,17 @@ async fn store_secret(
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = at.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !starts || !at.name.chars().all(fits) || at.name.len() > 100 {
-        let said = "name: use 1 to 100 ASCII letters, digits and '_', the first no digit";
-        return Err(Problem::refused(said));
+        let message = "name: use 1 to 100 ASCII letters, digits and '_', the first no digit";
+        return Err(Problem::refused(message));
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     if let Some(configured) = ask.house.app.secret_stores.find_secret(&at.name) {
         let place = ask.house.app.secret_stores.describe(configured);
-        let said = format!(
+        let message = format!(
             "secret {} comes from {place} (procession.toml); a stored one would not be used",
             at.name
         );
-        return Err(Problem::refused(said));
+        return Err(Problem::refused(message));
     }
     let key = KeyRing::from_environment().map_err(|e| Problem::refused(e.to_string()))?;
     usable(&at.name, &sent.value).map_err(Problem::refused)?;
@@ -398,9 +398,9 @@ async fn sweep(
     let now = authorize::now(&ask).await?;
     if let Some(window) = options.window.filter(|window| !sent.now && !window.is_open(now)) {
         let opens = window.opens(now);
-        let said =
+        let message =
             format!("the window {window} is closed until {opens}; `now` removes all the same");
-        return Err(Problem::conflict("closed", said));
+        return Err(Problem::conflict("closed", message));
     }
     options.window = None;
     let wish = RemovalOrder { by, reason: Some(reason.to_owned()), limit: sent.limit };
@@ -408,8 +408,8 @@ async fn sweep(
         retention::SweepOutcome::Ended(removed) => Ok(swept(&removed, SweepEnd::Yes)),
         retention::SweepOutcome::Left(removed) => Ok(swept(&removed, SweepEnd::No)),
         retention::SweepOutcome::Rests(..) => {
-            let said = "another process removes old rows at the moment; ask again later";
-            Err(Problem::conflict("busy", said))
+            let message = "another process removes old rows at the moment; ask again later";
+            Err(Problem::conflict("busy", message))
         }
     }
 }

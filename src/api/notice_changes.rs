@@ -114,8 +114,8 @@ async fn change_notice(
     let (action, changed) = match wish {
         NoticeAction::Resend => ("outbox resend", outbox::resend(&mut tx, &[at.id], now).await?),
         NoticeAction::Ack => {
-            let said = format!("acknowledged by {}: {reason}", by.actor);
-            ("outbox ack", outbox::acknowledge(&mut tx, &[at.id], &said, now).await?)
+            let message = format!("acknowledged by {}: {reason}", by.actor);
+            ("outbox ack", outbox::acknowledge(&mut tx, &[at.id], &message, now).await?)
         }
     };
     let group = found.letter.topic.group.as_deref().and_then(|g| GroupCode::parse(g).ok());
@@ -280,8 +280,9 @@ async fn send_test(
         read.map_err(|fault| Problem::refused(fault.to_string()))?;
     }
     if to.is_empty() {
-        let said = "nobody to send to: give an address, or set notify.channels or notify.operators";
-        return Err(Problem::refused(said));
+        let message =
+            "nobody to send to: give an address, or set notify.channels or notify.operators";
+        return Err(Problem::refused(message));
     }
     let now = authorize::now(&ask).await?;
     let mut tx = authorize::begin(&ask).await?;

@@ -87,15 +87,15 @@ struct ProviderAnswer {
 async fn finish_login(
     ask: ApiRequest,
     _: Nothing,
-    said: ProviderAnswer,
+    answer: ProviderAnswer,
 ) -> Result<Response, Problem> {
     let (oidc, back) = provider(&ask)?;
     let returning = Returning {
         secret: ask.way.cookie(&ask.headers, COOKIES).map(SecretString::from),
-        state: said.state,
-        code: said.code.map(SecretString::from),
-        issuer: said.iss,
-        error: said.error,
+        state: answer.state,
+        code: answer.code.map(SecretString::from),
+        issuer: answer.iss,
+        error: answer.error,
     };
     let from = ask.way.stranger(&ask.headers);
     let used = ask.way.set_cookie(COOKIES, None, "Lax", None);

@@ -237,9 +237,9 @@ fn parameters(place: &str, schema: Value, schemas: &SchemaGenerator) -> Vec<Valu
     let Some(fields) = whole["properties"].as_object() else { return Vec::new() };
     let parameter = |(name, schema): (&String, &Value)| {
         let mut schema = schema.clone();
-        let said = schema.as_object_mut().and_then(|s| s.remove("description"));
+        let description = schema.as_object_mut().and_then(|s| s.remove("description"));
         json!({
-            "name": name, "in": place, "schema": schema, "description": said.unwrap_or_default(),
+            "name": name, "in": place, "schema": schema, "description": description.unwrap_or_default(),
             "required": place == "path" || required.contains(&name.as_str()),
         })
     };

@@ -65,8 +65,8 @@ async fn preview_params(
     let asked = JobParamsRequest { group, batch_no, business_date: day, params };
     let world = World::read_world(app, &defs, &job.code, asked).await?;
     if world.batch == BatchPresence::There && day.is_some() {
-        let said = "that batch is there already and has its day; leave out business_date";
-        return Err(Problem::refused(said));
+        let message = "that batch is there already and has its day; leave out business_date";
+        return Err(Problem::refused(message));
     }
     let params = world.params(&job.code).ok_or_else(missing)?;
     Ok(ParamsPreview {

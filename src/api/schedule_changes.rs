@@ -155,18 +155,18 @@ impl ScheduleRequest {
             Value::Object(items) => !items.is_empty(),
             Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
         };
-        let said: Vec<&String> =
+        let given_keys: Vec<&String> =
             sent.iter().filter(|key| all.get(*key).is_some_and(is_said)).collect();
         let value = Value::Object(all.clone().into_iter().collect());
         let words: TriggerWords = serde_json::from_value(value)
             .map_err(|error| Problem::refused(format!("words: {error}")))?;
         let read = serde_json::to_value(&words).map_err(anyhow::Error::from)?;
         // An unknown key is not parsed, so it is missing in what is written again.
-        match said.into_iter().find(|key| read.get(key.as_str()).is_none()) {
+        match given_keys.into_iter().find(|key| read.get(key.as_str()).is_none()) {
             None => Ok(words),
             Some(key) => {
-                let said = format!("words: a schedule has no key {key}; see docs/schedules.md");
-                Err(Problem::refused(said))
+                let message = format!("words: a schedule has no key {key}; see docs/schedules.md");
+                Err(Problem::refused(message))
             }
         }
     }
@@ -330,12 +330,12 @@ fn pass_four_eyes(
 
 /// 412: it differs from what the author has seen.
 fn changed(was: &Trigger) -> Problem {
-    let said = format!(
+    let message = format!(
         "schedule {} was changed meanwhile; look at it again, and then make the change",
         was.def.code
     );
     let status = axum::http::StatusCode::PRECONDITION_FAILED;
-    Problem::new(status, "changed-meanwhile", said).with_member("revision", was.revision)
+    Problem::new(status, "changed-meanwhile", message).with_member("revision", was.revision)
 }
 
 /// A schedule with faults, each with its key.

@@ -98,9 +98,9 @@ impl ApiRequest {
 
 /// 409: the change differs from the approved one.
 pub(super) fn changed_since() -> Problem {
-    let said = "what this change is made to, or what it would do, is not what it was when it was asked for; nothing \
+    let message = "what this change is made to, or what it would do, is not what it was when it was asked for; nothing \
                 was changed. Look at it again, and ask for the change again";
-    Problem::conflict("changed-since-approval", said)
+    Problem::conflict("changed-since-approval", message)
 }
 
 /// Files a held change; returns the answer.
@@ -114,9 +114,9 @@ pub(super) async fn file_change(
     let HeldChange { change, rule } = held;
     let path = uri.path_and_query().map_or(uri.path(), |path| path.as_str());
     if path.chars().count() > PATH_MAX {
-        let said =
+        let message =
             format!("the path is longer than {PATH_MAX} characters, and this change has to wait");
-        return Err(Problem::refused(said));
+        return Err(Problem::refused(message));
     }
     let body: Value = match body {
         [] => Value::Object(serde_json::Map::new()),

@@ -66,9 +66,9 @@ impl Noun {
                 }
                 let place = place(&mut parts, &house).await?;
                 let body = read_body(&parts.headers, short(sent).await?).await?;
-                let said = f(ask, place, body).await?;
-                let mut response = json_response(&said.answer)?;
-                for cookie in &said.cookies {
+                let answered = f(ask, place, body).await?;
+                let mut response = json_response(&answered.answer)?;
+                for cookie in &answered.cookies {
                     let value = HeaderValue::from_str(cookie).map_err(anyhow::Error::from)?;
                     response.headers_mut().append(SET_COOKIE, value);
                 }

@@ -300,11 +300,11 @@ async fn set_up(
 }
 
 /// A valid display name.
-pub(super) fn display_name(said: Option<String>, name: &UserName) -> Result<String, Problem> {
-    let said = said.map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
-    let said = said.unwrap_or_else(|| name.to_string());
-    match said.chars().count() <= 200 && !said.contains(char::is_control) {
-        true => Ok(said),
+pub(super) fn display_name(message: Option<String>, name: &UserName) -> Result<String, Problem> {
+    let message = message.map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
+    let message = message.unwrap_or_else(|| name.to_string());
+    match message.chars().count() <= 200 && !message.contains(char::is_control) {
+        true => Ok(message),
         false => Err(Problem::refused("display_name: use at most 200 characters on one line")),
     }
 }

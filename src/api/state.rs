@@ -140,11 +140,11 @@ impl ApiState {
         let request = &replayed.request;
         let known = self.porter.by_author(request.user, request.token).await?;
         let known = known.ok_or_else(|| {
-            let said = format!(
+            let message = format!(
                 "{} may not log in any more, or the token that the change was asked for with is gone",
                 request.author.actor
             );
-            Problem::new(StatusCode::FORBIDDEN, "author-gone", said)
+            Problem::new(StatusCode::FORBIDDEN, "author-gone", message)
         })?;
         let name = known.user.name.to_string();
         let (user_id, from) = (known.user.id.0, request.author.host.clone());

@@ -91,8 +91,8 @@ impl UploadedDefinition {
         let mut files = BTreeMap::new();
         for (name, text) in &self.files {
             let inside = inside(Path::new(name)).ok_or_else(|| {
-                let said = "write a name without '..' that does not begin with '/'";
-                Problem::refused(format!("files: {name} lies outside what is sent; {said}"))
+                let message = "write a name without '..' that does not begin with '/'";
+                Problem::refused(format!("files: {name} lies outside what is sent; {message}"))
             })?;
             files.insert(inside, text.as_str());
         }
@@ -109,8 +109,8 @@ impl UploadedDefinition {
         };
         let read = |path: &Path| -> std::io::Result<String> {
             let Some(inside) = inside(path) else {
-                let said = "lies outside what was sent, and files of the server are never read";
-                return Err(Error::new(ErrorKind::Unsupported, said));
+                let message = "lies outside what was sent, and files of the server are never read";
+                return Err(Error::new(ErrorKind::Unsupported, message));
             };
             let found = files.get(&inside).map(|text| (*text).to_owned());
             found.ok_or_else(|| Error::from(ErrorKind::NotFound))

@@ -182,9 +182,9 @@ async fn export(ask: ApiRequest, _: Nothing, wanted: ExportQuery) -> Result<Resp
     };
     let Some(word) = &wanted.group else {
         if !ask.caller()?.grants.allow_everywhere(Permission::View) {
-            let said =
+            let message =
                 "say which group, ?group=CODE; all of them at once need `view` in all groups";
-            return Err(Problem::refused(said));
+            return Err(Problem::refused(message));
         }
         let all = ask.house.app.definition_with_schedules().await?;
         let grants = &ask.caller()?.grants;

@@ -203,12 +203,12 @@ pub fn refuse_absent_calendars(wanted: &Definition) -> Result<()> {
 
 /// Refuses a definition that needs missing calendars; reports all of them at once.
 pub(super) fn refuse_absent(all: &Calendars, wanted: &Definition) -> Result<()> {
-    let mut said = Vec::new();
+    let mut faults = Vec::new();
     for (code, groups) in used_by(wanted) {
         if let Err(error) = all.get(&code) {
             let groups: Vec<&str> = groups.iter().map(GroupCode::as_str).collect();
-            said.push(format!("group {}: {error}", groups.join(", ")));
+            faults.push(format!("group {}: {error}", groups.join(", ")));
         }
     }
-    if said.is_empty() { Ok(()) } else { Err(NoCalendar(said).into()) }
+    if faults.is_empty() { Ok(()) } else { Err(NoCalendar(faults).into()) }
 }

@@ -138,15 +138,15 @@ fn test_letter(host: &str, now: Millis) -> Notification {
 /// A sample notification of this event, for testing templates.
 fn sample(event: NotificationEvent, now: Millis) -> Notification {
     let (en, zh) = event.sentences();
-    let said = BilingualText::new(
+    let sentence = BilingualText::new(
         "This is a preview; nothing of it happened.",
         "这是预览，并未真实发生。",
     );
     if event.is_of_batch() {
-        return of_a_job(event, now).with_note(said);
+        return of_a_job(event, now).with_note(sentence);
     }
     let letter = Notification::new(event, BilingualText::new(en, zh), BilingualText::new(en, zh))
-        .with_note(said);
+        .with_note(sentence);
     match event {
         NotificationEvent::NodeLost => letter
             .with_fact("Process", "进程", "batch-1")

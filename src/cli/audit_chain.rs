@@ -114,8 +114,8 @@ pub(super) async fn export(global: &Global, args: &AuditExportArgs) -> Result<Ve
 /// has closed the output.
 async fn write_acts(app: &App, after: i64, since: Option<Millis>) -> Result<Option<AuditHead>> {
     let Some(mut head) = audit_chain::head_at(&app.db, after).await? else {
-        let said = "the chain does not reach so far; was its end cut off (audit verify --head), or an earlier state restored?";
-        return Err(BadInput(format!("--after {after}: {said}")).into());
+        let message = "the chain does not reach so far; was its end cut off (audit verify --head), or an earlier state restored?";
+        return Err(BadInput(format!("--after {after}: {message}")).into());
     };
     loop {
         let page = audit_chain::acts_after(&app.db, head.seal_no, since).await?;

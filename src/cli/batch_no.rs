@@ -53,8 +53,8 @@ fn wanted(args: &NoArgs) -> Result<RelativeBatch> {
     let bad = |error: String| BadInput(error);
     if args.expr.contains("..") || args.expr.contains(',') {
         if args.at.is_some() || args.from.is_some() {
-            let said = "a range names its batch numbers itself; leave out --at and --from";
-            return Err(BadInput(said.to_owned()).into());
+            let message = "a range names its batch numbers itself; leave out --at and --from";
+            return Err(BadInput(message.to_owned()).into());
         }
         return Ok(RelativeBatch::These(range(&args.expr).map_err(|e| bad(e.to_string()))?));
     }

@@ -102,15 +102,15 @@ pub(super) async fn wait_for_batch(
     quiet: bool,
 ) -> Result<VerbResult> {
     let id = which.find_batch(app).await?.batch_id;
-    let mut said = String::new();
+    let mut last_line = String::new();
     let ended = loop {
         match read_progress(app, id, global.language()).await {
             Ok((batch, _)) if batch.status.is_final() => break batch,
             Ok((_, now)) => {
-                if now != said && !quiet && !global.json {
+                if now != last_line && !quiet && !global.json {
                     out::eprint_line(&now);
                 }
-                said = now;
+                last_line = now;
             }
             // The batch ends whether or not the database is reachable for a while.
             Err(error) if store::is_transient(&error) => {

@@ -106,12 +106,12 @@ pub(super) fn one_group<G: std::fmt::Display>(
             Err(JobNameError::Unknown(word)) => {
                 let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
                 let groups = groups.join(", ");
-                let said = format!("none of the batches {no} (groups {groups}) has a job {word}");
-                return Err(BadInput(said).into());
+                let text = format!("none of the batches {no} (groups {groups}) has a job {word}");
+                return Err(BadInput(text).into());
             }
             Err(JobNameError::Ambiguous { word, candidates }) => {
-                let said = JobNameError::Ambiguous { word, candidates };
-                return Err(BadInput(format!("{said}, or add --group")).into());
+                let text = JobNameError::Ambiguous { word, candidates };
+                return Err(BadInput(format!("{text}, or add --group")).into());
             }
         });
     }
@@ -120,10 +120,10 @@ pub(super) fn one_group<G: std::fmt::Display>(
         _ => {
             let named: Vec<String> = named.into_iter().collect();
             let named = named.join(", ");
-            let said = format!(
+            let text = format!(
                 "these jobs are in batches of several groups ({named}); name those of one batch at a time"
             );
-            Err(BadInput(said).into())
+            Err(BadInput(text).into())
         }
     }
 }

@@ -19,15 +19,15 @@ use serde_json::json;
 /// What happened, the consequence, and the hint.
 pub(super) fn sentence(job: &JobDef, mark: &Breach, lang: Lang) -> String {
     let (code, class) = (&mark.job.code, job.tx.as_str());
-    let Breach { job: key, batch_no, attempt, said, .. } = mark;
+    let Breach { job: key, batch_no, attempt, said: sentence, .. } = mark;
     match lang {
         Lang::En => format!(
             "{code} is declared tx: {class} but was caught committing by itself (batch {batch_no}, \
-             attempt {attempt}: {said}), and is refused until that is settled: declare tx: none, or \
+             attempt {attempt}: {sentence}), and is refused until that is settled: declare tx: none, or \
              mend it and: procession job trust {key} --reason …"
         ),
         Lang::Zh => format!(
-            "{code} 声明为 tx: {class}，但被发现自行提交（批次 {batch_no}，第 {attempt} 次启动：{said}），\
+            "{code} 声明为 tx: {class}，但被发现自行提交（批次 {batch_no}，第 {attempt} 次启动：{sentence}），\
              处理前将拒绝运行：请改为 tx: none，或修复后执行 procession job trust {key} --reason …"
         ),
     }

@@ -122,19 +122,19 @@ async fn import(global: &Global, args: &ImportArgs) -> Result<VerbResult> {
         (Some(code), _) => parse(code)?,
         (None, Some(code)) => code.clone(),
         (None, None) => {
-            let said = "the file does not say which calendar it is; add --code CODE";
-            return Err(BadInput(said.to_owned()).into());
+            let message = "the file does not say which calendar it is; add --code CODE";
+            return Err(BadInput(message.to_owned()).into());
         }
     };
     let scope = if args.replace { ImportScope::Whole } else { ImportScope::Years };
     let make = |old: Option<&Calendar>| {
         if let Some(old) = old.filter(|old| old.combines.is_some() && file.combines.is_none()) {
-            let said = format!(
+            let message = format!(
                 "calendar {} is combined of others; import the days into one of those, or set single \
                  days: procession calendar day {}",
                 old.code, old.code
             );
-            return Err(BadInput(said).into());
+            return Err(BadInput(message).into());
         }
         let mut made = file.calendar(&code, old);
         made.name = args.head.name.clone().unwrap_or(made.name);
@@ -151,8 +151,8 @@ async fn import(global: &Global, args: &ImportArgs) -> Result<VerbResult> {
 fn read_calendar_file(args: &ImportArgs) -> Result<CalendarFile> {
     let path = &args.file;
     let form = CalendarForm::from_path(path).ok_or_else(|| {
-        let said = "is of no known form; name it .json, .csv or .ics";
-        BadInput(format!("{}: {said}", path.display()))
+        let message = "is of no known form; name it .json, .csv or .ics";
+        BadInput(format!("{}: {message}", path.display()))
     })?;
     let text = std::fs::read_to_string(path)
         .map_err(|error| BadInput(format!("{}: cannot be read: {error}", path.display())))?;
@@ -193,11 +193,11 @@ async fn combine(
     let code = parse(code)?;
     let make = |old: Option<&Calendar>| {
         if let Some(old) = old.filter(|old| old.combines.is_none()) {
-            let said = format!(
+            let message = format!(
                 "there is a calendar {} with days of its own; give the combined one another code",
                 old.code
             );
-            return Err(BadInput(said).into());
+            return Err(BadInput(message).into());
         }
         let mut made = old.cloned().unwrap_or_else(|| Calendar::with_defaults(code.clone()));
         made.combines = Some(combine.clone());
@@ -237,8 +237,8 @@ async fn set_day(
                 made.days.insert(date, day);
             }
             None if made.days.remove(&date).is_none() => {
-                let said = format!("calendar {code} says nothing of {date} but its weekday");
-                return Err(BadInput(said).into());
+                let message = format!("calendar {code} says nothing of {date} but its weekday");
+                return Err(BadInput(message).into());
             }
             None => {}
         }

@@ -91,23 +91,23 @@ mod tests {
     fn what_is_late_and_what_will_be_is_said_in_both_languages() {
         let snapshot = snapshot();
         let (now, later) = (at(&snapshot, 15_000), at(&snapshot, 42_000));
-        let said = lines(&snapshot, Some(&now), Some(&later), Lang::En);
+        let shown = lines(&snapshot, Some(&now), Some(&later), Lang::En);
         let wanted = [
             "Due: 1970-01-01T00:00:30.000Z; expected to be late by 12.0 s",
             "Late: A (14.0 s), B (14.0 s)",
         ];
-        assert_eq!(said, wanted);
+        assert_eq!(shown, wanted);
         let none = Dues::planned(&snapshot, Millis(0));
-        let said = lines(&snapshot, Some(&none), Some(&later), Lang::Zh);
+        let shown = lines(&snapshot, Some(&none), Some(&later), Lang::Zh);
         let wanted = [
             "应完成：1970-01-01T00:00:30.000Z；预计晚 12.0 s",
             "预计会晚的作业：A (41.0 s), B (41.0 s)",
         ];
-        assert_eq!(said, wanted);
-        let said = lines(&snapshot, Some(&later), None, Lang::En);
-        assert_eq!(said[0], "Due: 1970-01-01T00:00:30.000Z; late by 12.0 s");
-        let said = lines(&snapshot, Some(&none), None, Lang::En);
-        assert_eq!(said, ["Due: 1970-01-01T00:00:30.000Z; not late"]);
+        assert_eq!(shown, wanted);
+        let shown = lines(&snapshot, Some(&later), None, Lang::En);
+        assert_eq!(shown[0], "Due: 1970-01-01T00:00:30.000Z; late by 12.0 s");
+        let shown = lines(&snapshot, Some(&none), None, Lang::En);
+        assert_eq!(shown, ["Due: 1970-01-01T00:00:30.000Z; not late"]);
         let document = serde_json::to_value(now.jobs[0].job_times()).expect("a document");
         let wanted = json!({
             "start_by": "1970-01-01T00:00:01.000Z", "due": "1970-01-01T00:00:10.000Z",

@@ -41,8 +41,8 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<VerbResul
         (1..=KEY_MAX).contains(&length) && !key.contains(char::is_control)
     };
     if args.key.as_deref().is_some_and(|key| !fits(key)) {
-        let said = format!("--key: write 1 to {KEY_MAX} characters on one line");
-        return Err(BadInput(said).into());
+        let message = format!("--key: write 1 to {KEY_MAX} characters on one line");
+        return Err(BadInput(message).into());
     }
     let desk = ScheduleOperator::open(global).await?;
     let deed = desk.to_operation(args.reason.as_deref());
@@ -85,8 +85,8 @@ fn words(fired: &Fired, fires: Fires, lang: Lang) -> String {
 fn before(global: &Global, args: &SendArgs, at: &str) -> Result<VerbResult> {
     let key = args.key.as_deref().unwrap_or_default();
     if global.json {
-        let said = json!({"event": args.name, "key": key, "sent_before": at, "fired": []});
-        return out::print_json(&said).map(|()| VerbResult::Well);
+        let document = json!({"event": args.name, "key": key, "sent_before": at, "fired": []});
+        return out::print_json(&document).map(|()| VerbResult::Well);
     }
     out::print_line(&match global.language() {
         Lang::En => {

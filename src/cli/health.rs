@@ -49,8 +49,8 @@ pub(super) async fn health(global: &Global, args: &HealthArgs) -> Result<VerbRes
     let path = if args.ready { "/readyz" } else { "/healthz" };
     let asked = tokio::time::timeout(PATIENCE, http_get(address, path, tls.as_ref()));
     let answer = asked.await.with_context(|| format!("no answer from {address} within 5 s"))?;
-    let (is_well, said) = answer.with_context(|| format!("ask {address}{path}"))?;
-    out::print_line(said.trim_end());
+    let (is_well, message) = answer.with_context(|| format!("ask {address}{path}"))?;
+    out::print_line(message.trim_end());
     Ok(if is_well { VerbResult::Well } else { VerbResult::Unwell })
 }
 

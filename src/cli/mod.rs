@@ -302,8 +302,8 @@ pub fn main() -> ExitCode {
         return code;
     }
     failpoint_setup!();
-    let said = help::command().get_matches();
-    let cli = Cli::from_arg_matches(&said).unwrap_or_else(|error| error.exit());
+    let matches = help::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     hide_environment();
     start_log(&cli.global);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -313,7 +313,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(3);
         }
     };
-    match runtime.block_on(dispatch(cli, &said)) {
+    match runtime.block_on(dispatch(cli, &matches)) {
         Ok(VerbResult::Well) => ExitCode::SUCCESS,
         Ok(VerbResult::Waits) => ExitCode::from(4),
         Ok(
@@ -354,10 +354,10 @@ fn start_log(global: &Global) {
     tracing_subscriber::registry().with(lines).with(app::notice_layer()).init();
 }
 
-async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<VerbResult> {
+async fn dispatch(cli: Cli, matches: &ArgMatches) -> Result<VerbResult> {
     let global = cli.global;
-    if let Some(address) = global.server.as_deref().filter(|_| !server::is_local(said)) {
-        return server::dispatch(&global, address, said).await;
+    if let Some(address) = global.server.as_deref().filter(|_| !server::is_local(matches)) {
+        return server::dispatch(&global, address, matches).await;
     }
     match cli.verb {
         Verb::Run(args) => run::run_batch(&global, args).await,

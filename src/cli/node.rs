@@ -161,8 +161,8 @@ async fn show_scripts(global: &Global, app: &App, which: Option<&str>) -> Result
     };
     let found: Vec<&NodeMember> = members.iter().filter(named).collect();
     if let (Some(which), true) = (which, found.is_empty()) {
-        let said = format!("no living node is called {which}, and no id begins so");
-        return Err(BadInput(format!("{said}; procession node list shows them")).into());
+        let message = format!("no living node is called {which}, and no id begins so");
+        return Err(BadInput(format!("{message}; procession node list shows them")).into());
     }
     if global.json {
         let one = |m: &&NodeMember| json!({"name": m.offer.name, "id": m.node.node_id, "scripts": m.script_isolation});
@@ -249,11 +249,11 @@ async fn mark_node(
     let serves = |m: &&NodeMember| !m.offer.roles.is_empty();
     let found: Vec<&NodeMember> = members.iter().filter(named).filter(serves).collect();
     let [member] = found[..] else {
-        let said = match found.len() {
+        let message = match found.len() {
             0 => format!("no living node that serves is called {which}, and no id begins so"),
             many => format!("{many} living nodes are called {which}; give the id of one"),
         };
-        return Err(BadInput(format!("{said}; procession node list shows them")).into());
+        return Err(BadInput(format!("{message}; procession node list shows them")).into());
     };
     store::node::set_draining(&mut tx, &member.node.node_id, stay).await?;
     let action = match stay {

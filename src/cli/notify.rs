@@ -120,22 +120,23 @@ async fn send_test(global: &Global, mut recipients: Vec<String>) -> Result<VerbR
             .map_err(|fault| BadInput(fault.to_string()))?;
     }
     if recipients.is_empty() {
-        let said = "nobody to send to: give an address, or set notify.channels or notify.operators";
-        return Err(BadInput(said.to_owned()).into());
+        let message =
+            "nobody to send to: give an address, or set notify.channels or notify.operators";
+        return Err(BadInput(message.to_owned()).into());
     }
     let (mut all, mut failed, mut is_input) = (Vec::new(), 0, false);
     for to in &recipients {
         let sent = app.send_test(to, lang, &host_name()).await?;
-        let (kind, said) = (sent.kind.unwrap_or("-"), sent.ended.as_ref().err());
-        failed += usize::from(said.is_some());
-        is_input |= said.is_some_and(|why| !matches!(why, NotSent::Later(_)));
+        let (kind, failure) = (sent.kind.unwrap_or("-"), sent.ended.as_ref().err());
+        failed += usize::from(failure.is_some());
+        is_input |= failure.is_some_and(|why| !matches!(why, NotSent::Later(_)));
         if global.json {
-            let said = said.map(ToString::to_string);
-            all.push(json!({"to": to, "kind": kind, "ok": said.is_none(), "reason": said,
+            let message = failure.map(ToString::to_string);
+            all.push(json!({"to": to, "kind": kind, "ok": message.is_none(), "reason": message,
                 "message_id": sent.message_id}));
             continue;
         }
-        match said {
+        match failure {
             None => out::print_line(&format!("{to} ({kind}): {}", lang.select("sent", "已发送"))),
             Some(why) => {
                 out::print_line(&format!(
@@ -152,12 +153,12 @@ async fn send_test(global: &Global, mut recipients: Vec<String>) -> Result<VerbR
     match failed {
         0 => Ok(VerbResult::Well),
         _ => {
-            let said = match lang {
+            let message = match lang {
                 Lang::En => format!("{failed} of {} could not be sent", recipients.len()),
                 Lang::Zh => format!("{} 个收件人中有 {failed} 个发送失败", recipients.len()),
             };
             // A failure of a server that is unavailable or busy is not a fault of the input.
-            Err(if is_input { BadInput(said).into() } else { anyhow::anyhow!(said) })
+            Err(if is_input { BadInput(message).into() } else { anyhow::anyhow!(message) })
         }
     }
 }
@@ -221,8 +222,8 @@ async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<VerbResult> {
     let group = GroupCode::parse(&args.group)?;
     require_reason(&args.reason)?;
     if let Some(event) = args.event.filter(|event| !event.is_of_batch()) {
-        let said = format!("{} is not about a group; it cannot be snoozed", event.as_str());
-        return Err(BadInput(said).into());
+        let message = format!("{} is not about a group; it cannot be snoozed", event.as_str());
+        return Err(BadInput(message).into());
     }
     let app = global.open_app(EmptyDatabase::Refuse).await?;
     let defs = app.definition().await?;
@@ -311,9 +312,9 @@ async fn end_snooze(global: &Global, id: i64) -> Result<VerbResult> {
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
     let Some(ended) = outbox::end_snooze(&mut tx, id, now).await? else {
-        let said =
+        let message =
             format!("there is no snooze {id} that lasts; procession notify snoozes lists them");
-        return Err(BadInput(said).into());
+        return Err(BadInput(message).into());
     };
     let entry = audit::AuditEntry {
         action: "notify wake".to_owned(),

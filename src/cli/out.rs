@@ -190,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_document_is_cleaned_on_its_way_and_no_character_is_cut() {
-        let said = vec!["月\u{202E}末\u{7f}"; 5_000];
-        let plain = serde_json::to_string_pretty(&said).expect("JSON");
+        let texts = vec!["月\u{202E}末\u{7f}"; 5_000];
+        let plain = serde_json::to_string_pretty(&texts).expect("JSON");
         for capacity in [1, 7, 4_096] {
             let mut out = BufWriter::with_capacity(capacity, Cleaned(Vec::new()));
-            serde_json::to_writer_pretty(&mut out, &said).expect("written");
+            serde_json::to_writer_pretty(&mut out, &texts).expect("written");
             let Cleaned(written) = out.into_inner().expect("flushed");
             assert_eq!(String::from_utf8(written).expect("text"), super::clean(&plain));
         }

@@ -230,9 +230,9 @@ fn no_such(id: i64) -> BadInput {
 async fn send_notifications(global: &Global) -> Result<VerbResult> {
     let app = global.open_app(EmptyDatabase::Refuse).await?;
     if !app.config.notify.is_on() {
-        let said = "nothing is set up to carry notices; add [notify.mail] or [notify.channels] to \
+        let message = "nothing is set up to carry notices; add [notify.mail] or [notify.channels] to \
                     procession.toml";
-        return Err(BadInput(said.to_owned()).into());
+        return Err(BadInput(message.to_owned()).into());
     }
     let sent = app.sender_by_hand()?.flush().await?;
     if global.json {
@@ -264,8 +264,8 @@ async fn change(
     let done = match &reason {
         None => outbox::resend(&mut tx, &ids, now).await?,
         Some(reason) => {
-            let said = format!("acknowledged by {}: {reason}", who.actor);
-            outbox::acknowledge(&mut tx, &ids, &said, now).await?
+            let message = format!("acknowledged by {}: {reason}", who.actor);
+            outbox::acknowledge(&mut tx, &ids, &message, now).await?
         }
     };
     record(&mut tx, &who, action, reason, json!({"notices": ids, "changed": done}), now).await?;
@@ -327,8 +327,8 @@ async fn purge(
 ) -> Result<VerbResult> {
     let filter = which.filter()?;
     if filter.status == Some(MailStatus::Pending) {
-        let said = "what waits is not purged; acknowledge it first: procession outbox ack";
-        return Err(BadInput(said.to_owned()).into());
+        let message = "what waits is not purged; acknowledge it first: procession outbox ack";
+        return Err(BadInput(message.to_owned()).into());
     }
     let app = global.open_app(EmptyDatabase::Refuse).await?;
     let now = app.clock.now();

@@ -51,9 +51,9 @@ pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<VerbResu
     let asked = JobParamsRequest { group, batch_no: batch_no.clone(), business_date, params };
     let world = World::read_world(&app, &defs, &code, asked).await?;
     if says_more && world.batch == BatchPresence::There {
-        let said =
+        let message =
             format!("batch {batch_no} is there already; leave out --business-date and --param");
-        return Err(BadInput(said).into());
+        return Err(BadInput(message).into());
     }
     let Some(found) = world.params(&code) else {
         return Err(BadInput(format!("batch {batch_no} has no job {code}")).into());

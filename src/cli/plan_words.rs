@@ -125,10 +125,10 @@ fn render_jobs(planned: &PlannedBatch, lang: Lang) -> String {
         Lang::Zh => ["层", "作业", "类型", "数据源", "超时", "开始", "结束", "P50", "余量", "最早"],
     };
     // Empty columns are omitted.
-    let said: Vec<usize> =
+    let columns: Vec<usize> =
         (0..header.len()).filter(|c| rows.iter().any(|row| row[*c] != "-")).collect();
-    let header: Vec<&str> = said.iter().map(|c| header[*c]).collect();
-    let rows = rows.iter().map(|row| said.iter().map(|c| row[*c].clone()).collect()).collect();
+    let header: Vec<&str> = columns.iter().map(|c| header[*c]).collect();
+    let rows = rows.iter().map(|row| columns.iter().map(|c| row[*c].clone()).collect()).collect();
     out::table(&header, rows)
 }
 

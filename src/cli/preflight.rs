@@ -16,14 +16,14 @@ pub(super) enum ShownFindings {
 /// Prints the sources, the calls and the findings.
 pub(super) fn print(report: &PreflightReport, lang: Lang) {
     for source in &report.sources {
-        let said = match (&source.version, &source.user) {
+        let message = match (&source.version, &source.user) {
             (None, _) => lang.select("not reached", "未连接").to_owned(),
             (Some(version), None) => version.clone(),
             (Some(version), Some(user)) => {
                 format!("{version}, {} {user}", lang.select("user", "用户"))
             }
         };
-        out::print_line(&format!("{}: {said}", source.source));
+        out::print_line(&format!("{}: {message}", source.source));
         for job in report.jobs.iter().filter(|job| job.source == source.source) {
             let runs_as = job
                 .runs_as
@@ -50,10 +50,10 @@ pub(super) fn print_findings(report: &PreflightReport, shown: ShownFindings, lan
 }
 
 fn describe(finding: &PreflightFinding, report: &PreflightReport, lang: Lang) -> String {
-    let said = finding.describe(lang, &report.shared_codes);
+    let message = finding.describe(lang, &report.shared_codes);
     let word = finding.severity.label(lang);
     let hint = finding.hint_text(lang).map_or(String::new(), |hint| format!("\n  → {hint}"));
-    format!("{word}{}{said}{hint}", lang.select(": ", "："))
+    format!("{word}{}{message}{hint}", lang.select(": ", "："))
 }
 
 /// The result of a check with these findings: errors are the user's; an unavailable source does not
@@ -63,11 +63,11 @@ pub(super) fn check_result(report: &PreflightReport, lang: Lang) -> Result<VerbR
     let errors = count(PreflightSeverity::Error);
     let away = count(PreflightSeverity::Unreachable);
     if errors > 0 {
-        let said = match lang {
+        let message = match lang {
             Lang::En => format!("{} would keep jobs from running", out::count(errors, "fault")),
             Lang::Zh => format!("{errors} 处错误会使作业无法运行"),
         };
-        return Err(BadInput(said).into());
+        return Err(BadInput(message).into());
     }
     if away > 0 {
         return Err(match lang {

@@ -203,8 +203,8 @@ pub(super) fn words(item: &ProgressEvent, show: Show) -> Option<String> {
         }
         // The run does not end before an operator releases it.
         QueueStatus::Held => {
-            let said = out::brief(message, 300);
-            Some(format!("{code} {status}: {said}; this run waits until it is released"))
+            let sentence = out::brief(message, 300);
+            Some(format!("{code} {status}: {sentence}; this run waits until it is released"))
         }
         _ if message.is_empty() => Some(format!("{code} {status}{took}")),
         _ => Some(format!("{code} {status}{took}: {}", out::brief(message, 300))),

@@ -184,8 +184,8 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<VerbResult> {
     drop(tx);
     app.close().await;
     if all.is_empty() && found.is_none() {
-        let said = format!("no schedule has the number {}, and no firing is of it", id.0);
-        return Err(BadInput(said).into());
+        let message = format!("no schedule has the number {}, and no firing is of it", id.0);
+        return Err(BadInput(message).into());
     }
     // Of a removed schedule only its firings remain, without a time zone.
     let zone = found.as_ref().map_or(Tz::UTC, |t| t.def.timing.zone);
@@ -208,12 +208,12 @@ async fn known(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
     match schedule_actions::found(tx, code).await {
         Ok(found) => Ok(found),
         Err(error) if error.is::<NotDone>() && was_removed(tx, code).await? => {
-            let said = format!(
+            let message = format!(
                 "schedule {code} was removed; its firings are on record under the number that \
                  'schedule remove' has said: procession schedule firings --id NUMBER (numbers that \
                  no schedule has: docs/schedules.md)"
             );
-            Err(BadInput(said).into())
+            Err(BadInput(message).into())
         }
         Err(error) => Err(error),
     }

@@ -59,16 +59,16 @@ pub(super) async fn next(global: &Global, args: &NextArgs) -> Result<VerbResult>
     asked.check(after, now, &calendars)?;
     if !asked.timing.schedule.is_clocked() {
         let words = describe_timing(&asked.timing, lang);
-        let said = match lang {
+        let message = match lang {
             Lang::En => format!("{}: not fired by the clock ({words})", asked.code),
             Lang::Zh => format!("{}：不由时钟触发（{words}）", asked.code),
         };
         if global.json {
             out::print_json(
-                &json!({"schedule": asked.code, "next": [], "skipped": [], "note": said}),
+                &json!({"schedule": asked.code, "next": [], "skipped": [], "note": message}),
             )?;
         } else {
-            out::print_line(&said);
+            out::print_line(&message);
         }
         return Ok(VerbResult::Well);
     }
@@ -88,8 +88,9 @@ async fn stored(
     now: Millis,
 ) -> Result<FiringPreviewRequest> {
     if args.timing.names_a_kind() {
-        let said = "next takes the code of a schedule, or a timing of its own (--cron …); not both";
-        return Err(BadInput(said.to_owned()).into());
+        let message =
+            "next takes the code of a schedule, or a timing of its own (--cron …); not both";
+        return Err(BadInput(message.to_owned()).into());
     }
     let code = TriggerCode::parse(code)?;
     let app = global.open_app(EmptyDatabase::Refuse).await?;
@@ -107,9 +108,9 @@ async fn stored(
 
 fn written(args: &NextArgs, now: Millis) -> Result<FiringPreviewRequest> {
     if !args.timing.names_a_kind() {
-        let said = "say which: procession schedule next CODE, or a timing such as --cron '0 0 2 1 * ?' \
+        let message = "say which: procession schedule next CODE, or a timing such as --cron '0 0 2 1 * ?' \
                     --zone Asia/Shanghai";
-        return Err(BadInput(said.to_owned()).into());
+        return Err(BadInput(message.to_owned()).into());
     }
     let timing = args.timing.apply_to(TimingWords::default())?.parse_timing(Some(Tz::UTC))?;
     let number = args.batch_no.as_deref().map(NumberRule::parse).transpose()?;
@@ -118,8 +119,9 @@ fn written(args: &NextArgs, now: Millis) -> Result<FiringPreviewRequest> {
 
 fn moment(text: &str, zone: Tz) -> Result<Millis> {
     schedule_next::moment(text, zone).ok_or_else(|| {
-        let said = format!("--from {text}: write 2026-12-31 or 2026-12-31T18:00, a time of {zone}");
-        BadInput(said).into()
+        let message =
+            format!("--from {text}: write 2026-12-31 or 2026-12-31T18:00, a time of {zone}");
+        BadInput(message).into()
     })
 }
 

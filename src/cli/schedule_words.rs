@@ -84,8 +84,8 @@ fn describe_reason(t: &Trigger, last: Option<&Firing>, lang: Lang) -> String {
             _,
         ) => "",
     };
-    let said = last.and_then(|f| f.reason.as_deref());
-    [waits, said.unwrap_or_default()]
+    let message = last.and_then(|f| f.reason.as_deref());
+    [waits, message.unwrap_or_default()]
         .into_iter()
         .filter(|w| !w.is_empty())
         .collect::<Vec<_>>()
@@ -126,7 +126,7 @@ pub(super) fn table(
     let row = |t: &Trigger| {
         let (zone, last) = (t.def.timing.zone, last.get(&t.trigger_id));
         let late = overdue(t, now, lang).into_iter();
-        let said: Vec<String> = late
+        let lines: Vec<String> = late
             .chain([describe_reason(t, last, lang)])
             .filter(|words| !words.is_empty())
             .collect();
@@ -138,7 +138,7 @@ pub(super) fn table(
             opens(&t.def),
             opt_local(t.next_time, zone),
             last_words(last, zone),
-            out::brief(&said.join("; "), 80),
+            out::brief(&lines.join("; "), 80),
         ]
     };
     out::table(&header, all.iter().map(row).collect())

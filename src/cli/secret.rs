@@ -114,8 +114,8 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<VerbResu
         }
         SecretVerb::Grant { name, access, reason } => {
             let Some(access) = access.access()? else {
-                let said = "say who may use it: --owner-group, --group or --every-group";
-                return Err(BadInput(said.to_owned()).into());
+                let message = "say who may use it: --owner-group, --group or --every-group";
+                return Err(BadInput(message.to_owned()).into());
             };
             grant(&app.await?, &name, &access, reason).await?;
             out::eprint_line(&format!("secret {name} is for {}", access.describe()));
@@ -159,9 +159,9 @@ fn sealed(name: &str) -> Result<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !starts || !name.chars().all(fits) || name.len() > 100 {
-        let said = "use 1 to 100 ASCII letters, digits and '_', the first no digit";
+        let message = "use 1 to 100 ASCII letters, digits and '_', the first no digit";
         return Err(
-            BadInput(format!("secret {name:?} has a name that cannot be used; {said}")).into()
+            BadInput(format!("secret {name:?} has a name that cannot be used; {message}")).into()
         );
     }
     // Before the user types a secret for nothing.
@@ -248,8 +248,9 @@ async fn grant(app: &App, name: &str, access: &GroupAccess, reason: Option<Strin
 }
 
 fn not_stored(name: &str) -> anyhow::Error {
-    let said = format!("there is no stored secret {name}; procession secret list shows the names");
-    BadInput(said).into()
+    let message =
+        format!("there is no stored secret {name}; procession secret list shows the names");
+    BadInput(message).into()
 }
 
 async fn remove(app: &App, name: &str, reason: Option<String>) -> Result<()> {

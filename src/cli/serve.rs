@@ -310,7 +310,7 @@ fn as_json(item: &Served) -> String {
         | BatchOutcome::CastOut(_) => None,
     };
     let reason = match &item.what {
-        BatchOutcome::CastOut(said) => Some(said),
+        BatchOutcome::CastOut(message) => Some(message),
         BatchOutcome::Taken
         | BatchOutcome::TakenOver
         | BatchOutcome::Ended(_)
@@ -342,9 +342,9 @@ fn words(item: &Served, lang: Lang) -> String {
         BatchOutcome::Lost => {
             lang.select("is another process's now", "现由其他进程负责").to_owned()
         }
-        BatchOutcome::CastOut(said) => match lang {
-            Lang::En => format!("cannot be gone on with: {said}"),
-            Lang::Zh => format!("无法继续：{said}"),
+        BatchOutcome::CastOut(message) => match lang {
+            Lang::En => format!("cannot be gone on with: {message}"),
+            Lang::Zh => format!("无法继续：{message}"),
         },
     };
     format!("{name}: {}", out::brief(&what, 300))

@@ -35,7 +35,7 @@ const USUAL: usize = 50;
 pub(super) struct ServerVerb<'a> {
     global: &'a Global,
     server: ServerClient,
-    said: VerbArguments<'a>,
+    arguments: VerbArguments<'a>,
 }
 
 /// Whether a verb needs neither a database nor a server.
@@ -75,27 +75,27 @@ pub(super) async fn dispatch(
     let lang = global.language();
     let (token, authorities) = (global.token_file.as_deref(), global.tls_ca.as_deref());
     let server = ServerClient::new(address, ServerFiles { token, authorities }, lang)?;
-    let desk = ServerVerb { global, server, said: VerbArguments(at) };
+    let verb_call = ServerVerb { global, server, arguments: VerbArguments(at) };
     let ended = match &verbs[..] {
-        ["batch", verb] => desk.batch(verb).await,
-        ["job", verb] => desk.run_job_verb(verb).await,
-        ["schedule", verb] => desk.schedule(verb).await,
-        ["event", "send"] => desk.event().await,
-        [verb @ ("approve" | "reject")] => desk.decide_job(verb).await,
-        ["approvals"] => desk.approvals().await,
-        ["change-request", verb] => desk.change_request(verb).await,
-        ["node", verb] => desk.run_node_verb(verb).await,
-        ["outbox", verb] => desk.outbox(verb).await,
-        ["backfill", verb] => desk.backfill(verb).await,
-        ["logs"] => desk.print_logs().await,
-        ["dag"] => desk.print_dag().await,
-        ["audit"] => desk.audit().await,
-        ["check"] => desk.check().await,
-        ["apply"] => desk.apply().await,
-        ["diff"] => desk.diff_definition().await,
-        ["export"] => desk.export().await,
-        ["history"] => desk.history().await,
-        ["rollback"] => desk.rollback().await,
+        ["batch", verb] => verb_call.batch(verb).await,
+        ["job", verb] => verb_call.run_job_verb(verb).await,
+        ["schedule", verb] => verb_call.schedule(verb).await,
+        ["event", "send"] => verb_call.event().await,
+        [verb @ ("approve" | "reject")] => verb_call.decide_job(verb).await,
+        ["approvals"] => verb_call.approvals().await,
+        ["change-request", verb] => verb_call.change_request(verb).await,
+        ["node", verb] => verb_call.run_node_verb(verb).await,
+        ["outbox", verb] => verb_call.outbox(verb).await,
+        ["backfill", verb] => verb_call.backfill(verb).await,
+        ["logs"] => verb_call.print_logs().await,
+        ["dag"] => verb_call.print_dag().await,
+        ["audit"] => verb_call.audit().await,
+        ["check"] => verb_call.check().await,
+        ["apply"] => verb_call.apply().await,
+        ["diff"] => verb_call.diff_definition().await,
+        ["export"] => verb_call.export().await,
+        ["history"] => verb_call.history().await,
+        ["rollback"] => verb_call.rollback().await,
         _ => Err(not_there(&verbs)),
     };
     let error = match ended {
@@ -115,11 +115,11 @@ pub(super) async fn dispatch(
 /// The error that a verb is not available through a server.
 fn not_there(verbs: &[&str]) -> anyhow::Error {
     let verb = verbs.join(" ");
-    let said = format!(
+    let message = format!(
         "{verb} works on a database and not through --server: it runs or looks after a process of its own. \
          Leave out --server (and unset PROCESSION_SERVER), on a machine that reaches the database"
     );
-    BadInput(said).into()
+    BadInput(message).into()
 }
 
 impl ServerVerb<'_> {
@@ -129,7 +129,7 @@ impl ServerVerb<'_> {
 
     /// Query parameters from arguments, by their names in the API.
     fn query(&self, names: &[(&str, &'static str)]) -> Vec<(&'static str, String)> {
-        let one = |(flag, name): &(&str, &'static str)| Some((*name, self.said.value(flag)?));
+        let one = |(flag, name): &(&str, &'static str)| Some((*name, self.arguments.value(flag)?));
         names.iter().filter_map(one).collect()
     }
 
@@ -164,7 +164,7 @@ impl ServerVerb<'_> {
 
     /// The group and number of the batch; the names of its jobs may determine the group.
     async fn which_with_jobs(&self, no: String, words: &[String]) -> Result<(String, String)> {
-        if self.said.value("group").is_some() || words.is_empty() {
+        if self.arguments.value("group").is_some() || words.is_empty() {
             return self.which_of(no).await;
         }
         let groups = self.groups_with(&no).await?;
@@ -200,7 +200,7 @@ impl ServerVerb<'_> {
     }
 
     async fn which_of(&self, no: String) -> Result<(String, String)> {
-        if let Some(group) = self.said.value("group") {
+        if let Some(group) = self.arguments.value("group") {
             return Ok((group, no));
         }
         let groups = self.groups_with(&no).await?;
@@ -210,8 +210,9 @@ impl ServerVerb<'_> {
             [] => Err(BadInput(format!("there is no batch {no}, or none that you see")).into()),
             _ => {
                 let groups = groups.join(", ");
-                let said = format!("batch {no} exists in several groups ({groups}); add --group");
-                Err(BadInput(said).into())
+                let message =
+                    format!("batch {no} exists in several groups ({groups}); add --group");
+                Err(BadInput(message).into())
             }
         }
     }
@@ -219,15 +220,15 @@ impl ServerVerb<'_> {
     async fn batch(&self, verb: &str) -> Result<VerbResult> {
         match verb {
             "list" => {
-                let most = self.said.number("limit").unwrap_or(USUAL);
+                let most = self.arguments.number("limit").unwrap_or(USUAL);
                 return self.print_list(&["batches"], &[], most, BATCHES).await;
             }
             "open" => return self.open_batch().await,
             "no" => return Err(not_there(&["batch", "no"])),
             _ => {}
         }
-        let no = self.said.required_value("batch_no");
-        let jobs = if verb == "rerun" { self.said.values("jobs") } else { Vec::new() };
+        let no = self.arguments.required_value("batch_no");
+        let jobs = if verb == "rerun" { self.arguments.values("jobs") } else { Vec::new() };
         let (group, no) = self.which_with_jobs(no, &jobs).await?;
         let at = ["groups", group.as_str(), "batches", no.as_str()];
         let below = |word: &'static str| [&at[..], &[word]].concat();
@@ -244,7 +245,7 @@ impl ServerVerb<'_> {
             "kill" => self.kill_batch(&group, &no).await,
             "pause" | "resume" => {
                 let word = if verb == "pause" { "pause" } else { "resume" };
-                let body = json!({"reason": self.said.value("reason")});
+                let body = json!({"reason": self.arguments.value("reason")});
                 self.print_document(&self.server.post_json(&below(word), &body).await?, &[])
             }
             "rerun" => self.rerun_batch(&group, &no).await,
@@ -272,27 +273,27 @@ impl ServerVerb<'_> {
     async fn run_job_verb(&self, verb: &str) -> Result<VerbResult> {
         match verb {
             "list" => {
-                if self.said.value("owner").is_some() {
-                    let said =
+                if self.arguments.value("owner").is_some() {
+                    let message =
                         "--owner is not for a server; leave it out, or use --group and --tag";
-                    return Err(BadInput(said.to_owned()).into());
+                    return Err(BadInput(message.to_owned()).into());
                 }
                 let query = self.query(&[("group", "group"), ("tag", "tag")]);
                 self.print_list(&["jobs"], &query, 100_000, JOBS).await
             }
             "show" => {
-                let code = self.said.required_value("code");
+                let code = self.arguments.required_value("code");
                 self.print_document(&self.server.get(&["jobs", &code], &[]).await?, &[])
             }
-            "stats" => match self.said.value("code") {
+            "stats" => match self.arguments.value("code") {
                 Some(code) => self
                     .print_document(&self.server.get(&["jobs", &code, "stats"], &[]).await?, &[]),
                 None => Err(BadInput("job stats: name a job".to_owned()).into()),
             },
             "trust" => {
-                let body = json!({"reason": self.said.value("reason")});
+                let body = json!({"reason": self.arguments.value("reason")});
                 let mut ended = VerbResult::Well;
-                for code in self.said.values("jobs") {
+                for code in self.arguments.values("jobs") {
                     match self.server.post_json(&["jobs", &code, "trust"], &body).await {
                         Ok(done) => drop(self.print_document(&done, &[])?),
                         // The others are requested nevertheless.
@@ -309,11 +310,11 @@ impl ServerVerb<'_> {
     }
 
     async fn schedule(&self, verb: &str) -> Result<VerbResult> {
-        let code = self.said.value("code").unwrap_or_default();
-        let why = json!({"reason": self.said.value("reason")});
+        let code = self.arguments.value("code").unwrap_or_default();
+        let why = json!({"reason": self.arguments.value("reason")});
         match verb {
             "list" => {
-                let most = self.said.number("limit").unwrap_or(USUAL);
+                let most = self.arguments.number("limit").unwrap_or(USUAL);
                 let query = self.query(&[("group", "group")]);
                 self.print_list(&["schedules"], &query, most, SCHEDULES).await
             }
@@ -326,7 +327,7 @@ impl ServerVerb<'_> {
                 )
             }
             "firings" if !code.is_empty() => {
-                let most = self.said.number("limit").unwrap_or(20);
+                let most = self.arguments.number("limit").unwrap_or(20);
                 self.print_list(&["schedules", &code, "firings"], &[], most, FIRINGS).await
             }
             "pause" | "resume" | "skip-next" => self.print_document(
@@ -352,15 +353,15 @@ impl ServerVerb<'_> {
     /// The overrides of a manual firing.
     fn given(&self) -> Result<Value> {
         Ok(json!({
-            "batch_no": self.said.value("batch_no"), "business_date": self.said.value("business_date"),
-            "params": crate::cli::order::pairs(&self.said.values("params"))?,
-            "free_text": self.said.has_flag("free_text"),
-            "reason": self.said.value("reason"), "key": self.said.value("key"),
+            "batch_no": self.arguments.value("batch_no"), "business_date": self.arguments.value("business_date"),
+            "params": crate::cli::order::pairs(&self.arguments.values("params"))?,
+            "free_text": self.arguments.has_flag("free_text"),
+            "reason": self.arguments.value("reason"), "key": self.arguments.value("key"),
         }))
     }
 
     async fn event(&self) -> Result<VerbResult> {
-        let (name, mut body) = (self.said.required_value("name"), self.given()?);
+        let (name, mut body) = (self.arguments.required_value("name"), self.given()?);
         if body["reason"].is_null() {
             body["reason"] = json!("sent from the command line");
         }
@@ -371,11 +372,14 @@ impl ServerVerb<'_> {
     }
 
     async fn decide_job(&self, verb: &str) -> Result<VerbResult> {
-        let (no, job) = (self.said.required_value("batch_no"), self.said.required_value("job"));
+        let (no, job) =
+            (self.arguments.required_value("batch_no"), self.arguments.required_value("job"));
         let (group, no) = self.which_with_jobs(no, std::slice::from_ref(&job)).await?;
         let path = ["groups", &group, "batches", &no, "jobs", &job, verb];
-        let done =
-            self.server.post_json(&path, &json!({"comment": self.said.value("comment")})).await?;
+        let done = self
+            .server
+            .post_json(&path, &json!({"comment": self.arguments.value("comment")}))
+            .await?;
         if self.global.json {
             out::print_json(&done)?;
             return Ok(VerbResult::Well);
@@ -391,21 +395,21 @@ impl ServerVerb<'_> {
     }
 
     async fn approvals(&self) -> Result<VerbResult> {
-        let most = self.said.number("limit").unwrap_or(USUAL);
+        let most = self.arguments.number("limit").unwrap_or(USUAL);
         let mut query = self.query(&[("group", "group")]);
-        query.extend(self.said.has_flag("all").then(|| ("all", "true".to_owned())));
+        query.extend(self.arguments.has_flag("all").then(|| ("all", "true".to_owned())));
         self.print_list(&["approvals"], &query, most, APPROVALS).await
     }
 
     async fn run_node_verb(&self, verb: &str) -> Result<VerbResult> {
         if verb == "list" {
             let query: &[(&str, String)] =
-                if self.said.has_flag("all") { &[("all", "true".to_owned())] } else { &[] };
+                if self.arguments.has_flag("all") { &[("all", "true".to_owned())] } else { &[] };
             let document = self.server.get(&["nodes"], query).await?;
             return self.show_list(&document, "items", NODES);
         }
-        let body = json!({"reason": self.said.value("reason")});
-        let node = self.said.required_value("node");
+        let body = json!({"reason": self.arguments.value("reason")});
+        let node = self.arguments.required_value("node");
         self.print_document(&self.server.post_json(&["nodes", &node, verb], &body).await?, &[])
     }
 
@@ -414,20 +418,20 @@ impl ServerVerb<'_> {
         let names: Vec<(&str, &'static str)> = filter.iter().map(|n| (*n, *n)).collect();
         match verb {
             "list" => {
-                let most = self.said.number("limit").unwrap_or(USUAL);
+                let most = self.arguments.number("limit").unwrap_or(USUAL);
                 self.print_list(&["outbox"], &self.query(&names), most, NOTICES).await
             }
             "show" => {
-                let id = self.said.required_value("id");
+                let id = self.arguments.required_value("id");
                 self.print_document(&self.server.get(&["outbox", &id], &[]).await?, &[])
             }
             "resend" | "ack" => {
-                let ids = self.said.values("ids");
+                let ids = self.arguments.values("ids");
                 if ids.is_empty() {
-                    let said = "--all is not for a server; name the notices by their numbers";
-                    return Err(BadInput(said.to_owned()).into());
+                    let message = "--all is not for a server; name the notices by their numbers";
+                    return Err(BadInput(message.to_owned()).into());
                 }
-                let reason = self.said.value("reason");
+                let reason = self.arguments.value("reason");
                 let reason = reason.unwrap_or_else(|| format!("{verb} from the command line"));
                 let (mut changed, mut left) = (0, 0);
                 for id in ids {
@@ -443,10 +447,10 @@ impl ServerVerb<'_> {
     }
 
     async fn backfill(&self, verb: &str) -> Result<VerbResult> {
-        let id = self.said.value("id").unwrap_or_default();
+        let id = self.arguments.value("id").unwrap_or_default();
         match verb {
             "list" => {
-                let most = self.said.number("limit").unwrap_or(20);
+                let most = self.arguments.number("limit").unwrap_or(20);
                 self.print_list(&["backfills"], &[], most, BACKFILLS).await
             }
             "show" => {
@@ -468,9 +472,9 @@ impl ServerVerb<'_> {
         let names = ["format", "focus", "up", "down", "collapse", "reduce", "layout", "direction"];
         let names: Vec<(&str, &'static str)> = names.iter().map(|n| (*n, *n)).collect();
         let query = self.query(&names);
-        let text = match (self.said.value("batch"), self.said.value("what")) {
+        let text = match (self.arguments.value("batch"), self.arguments.value("what")) {
             (Some(no), what) => {
-                let jobs: Vec<String> = self.said.value("focus").into_iter().collect();
+                let jobs: Vec<String> = self.arguments.value("focus").into_iter().collect();
                 let group = match what {
                     Some(group) => group,
                     None => self.which_with_jobs(no.clone(), &jobs).await?.0,
@@ -494,17 +498,17 @@ impl ServerVerb<'_> {
             ("from", "from"),
             ("to", "to"),
         ]);
-        if let Some(form) = self.said.value("export") {
+        if let Some(form) = self.arguments.value("export") {
             let query = [query, vec![("format", form)]].concat();
             out::print_line(self.server.get_text(&["audit", "export"], &query).await?.trim_end());
             return Ok(VerbResult::Well);
         }
-        let most = self.said.number("limit").unwrap_or(USUAL);
+        let most = self.arguments.number("limit").unwrap_or(USUAL);
         self.print_list(&["audit"], &query, most, ACTS).await
     }
 
     async fn history(&self) -> Result<VerbResult> {
-        let group = self.said.required_value("group");
+        let group = self.arguments.required_value("group");
         self.print_list(&["groups", &group, "versions"], &[], 10_000, VERSIONS).await
     }
 }

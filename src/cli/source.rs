@@ -273,7 +273,7 @@ fn prepared_json(
     prepared: &Result<(Prepared, ServerIdentity), SourceFault>,
     statements: &[String],
 ) -> Value {
-    let (word, said) = match prepared {
+    let (word, message) = match prepared {
         Ok((Prepared::WasThere, _)) => ("was_there", None),
         Ok((Prepared::Made, _)) => ("made", None),
         Ok((Prepared::WouldMake, _)) => ("would_make", None),
@@ -282,7 +282,7 @@ fn prepared_json(
         Ok((Prepared::Refused(why), _)) => ("refused", Some(why)),
         Err(fault) => ("unreachable", Some(&fault.said)),
     };
-    json!({"name": name, "ledger": word, "message": said, "statements": statements})
+    json!({"name": name, "ledger": word, "message": message, "statements": statements})
 }
 
 async fn prune(

@@ -97,21 +97,21 @@ pub(super) fn checked(
 
 /// What protects the connection, if the server is on another machine.
 fn describe_way(transport: &SourceTransport, lang: Lang) -> Option<String> {
-    let said = match (transport, lang) {
+    let message = match (transport, lang) {
         (SourceTransport::Local, _) => return None,
         (SourceTransport::Verified, Lang::En) => "encrypted, certificate verified".to_owned(),
         (SourceTransport::Verified, Lang::Zh) => "已加密，已验证服务器证书".to_owned(),
         (SourceTransport::Unverified(_) | SourceTransport::MaybeClear(_), Lang::En) => {
             format!("WARNING: {}", transport.weakness().unwrap_or_default())
         }
-        (SourceTransport::Unverified(said), Lang::Zh) => {
-            format!("警告：已加密，但未验证服务器身份（{said}）：中间人可冒充服务器并读取密码")
+        (SourceTransport::Unverified(message), Lang::Zh) => {
+            format!("警告：已加密，但未验证服务器身份（{message}）：中间人可冒充服务器并读取密码")
         }
-        (SourceTransport::MaybeClear(said), Lang::Zh) => {
-            format!("警告：连接可能为明文（{said}）：中间人可读取密码和全部数据")
+        (SourceTransport::MaybeClear(message), Lang::Zh) => {
+            format!("警告：连接可能为明文（{message}）：中间人可读取密码和全部数据")
         }
     };
-    Some(format!("  {} {said}", lang.select("transport:     ", "传输：")))
+    Some(format!("  {} {message}", lang.select("transport:     ", "传输：")))
 }
 
 /// What was tried to stop, and the result.
@@ -138,7 +138,7 @@ fn describe_stop(stops: &StopTrial, lang: Lang) -> String {
 /// Whether procedures of other definers could be stopped, where that differs.
 fn describe_definers(definers: &DefinerStop, lang: Lang) -> Option<String> {
     let label = lang.select("of definers:   ", "定义者过程：");
-    let said = match (definers, lang) {
+    let message = match (definers, lang) {
         (DefinerStop::AsOwn, _) => return None,
         (DefinerStop::Granted, Lang::En) => {
             "yes (by its rights, not tried: CONNECTION ADMIN or SUPER)".to_owned()
@@ -156,7 +156,7 @@ fn describe_definers(definers: &DefinerStop, lang: Lang) -> Option<String> {
         (DefinerStop::Unknown(why), Lang::En) => format!("not known ({why})"),
         (DefinerStop::Unknown(why), Lang::Zh) => format!("未知（{why}）"),
     };
-    Some(format!("  {label} {said}"))
+    Some(format!("  {label} {message}"))
 }
 
 /// The note that each body opens a session of its own, if the user's privileges are the reason.
@@ -308,7 +308,7 @@ pub(super) fn prepared(
     prepared: &Result<(Prepared, ServerIdentity), SourceFault>,
     lang: Lang,
 ) -> String {
-    let said = match prepared {
+    let message = match prepared {
         Err(fault) => return fault.to_string(),
         Ok((Prepared::WasThere, _)) => {
             lang.select("procession_ledger is there already", "procession_ledger 已存在").to_owned()
@@ -346,7 +346,7 @@ pub(super) fn prepared(
             }
         }
     };
-    format!("{name}: {said}")
+    format!("{name}: {message}")
 }
 
 /// The number of removed rows.

@@ -189,9 +189,9 @@ async fn run_verb(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
         UserVerb::SetupSecret => match porter.setup_secret().await? {
             Some(made) => out::print_line(made.expose_secret()),
             None => {
-                let said = "there are users already; procession user add makes another";
+                let message = "there are users already; procession user add makes another";
                 return Err(BadInput(
-                    lang.select(said, "已有用户；请用 procession user add 添加").to_owned(),
+                    lang.select(message, "已有用户；请用 procession user add 添加").to_owned(),
                 )
                 .into());
             }
@@ -243,8 +243,8 @@ async fn add_user(app: &App, by: &Authority, args: UserAddArgs, lang: Lang) -> R
 
 /// The given password, if any.
 fn password() -> Result<Option<SecretString>> {
-    if let Ok(said) = std::env::var("PROCESSION_USER_PASSWORD") {
-        return Ok(Some(said.into()));
+    if let Ok(password) = std::env::var("PROCESSION_USER_PASSWORD") {
+        return Ok(Some(password.into()));
     }
     if std::io::stdin().is_terminal() {
         return Ok(None);
@@ -357,19 +357,19 @@ fn codes(groups: &[String]) -> Result<BTreeSet<GroupCode>> {
 }
 
 fn permission(word: &str) -> Result<Permission> {
-    let said = || {
+    let message = || {
         let known = Permission::ALL.map(Permission::as_str).join(", ");
         BadInput(format!("there is no permission {word}; there are: {known}"))
     };
-    Ok(Permission::parse(word).ok_or_else(said)?)
+    Ok(Permission::parse(word).ok_or_else(message)?)
 }
 
 fn parse_role(word: &str) -> Result<Role> {
-    let said = || {
+    let message = || {
         let known = Role::ALL.map(Role::as_str).join(", ");
         BadInput(format!("there is no role {word}; there are: {known}"))
     };
-    Ok(Role::parse(word).ok_or_else(said)?)
+    Ok(Role::parse(word).ok_or_else(message)?)
 }
 
 fn place(word: &str) -> Result<Where> {

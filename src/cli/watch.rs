@@ -25,7 +25,7 @@ pub(super) struct RunWatch {
     clock: Clock,
     total: u32,
     lang: Lang,
-    said: Option<Millis>,
+    last_line_at: Option<Millis>,
 }
 
 struct WatchedBatch {
@@ -42,7 +42,7 @@ impl RunWatch {
     /// the run continues.
     pub(super) async fn for_batches(app: &App, ids: &[BatchId], lang: Lang) -> Self {
         let (clock, total) = (app.clock.clone(), app.config.engine.max_parallel);
-        let mut watch = Self { batches: Vec::new(), clock, total, lang, said: None };
+        let mut watch = Self { batches: Vec::new(), clock, total, lang, last_line_at: None };
         for id in ids {
             match WatchedBatch::load_batch(app, *id).await {
                 Ok(one) => watch.batches.push(one),
@@ -82,10 +82,10 @@ impl RunWatch {
     /// The same as a line with its time, when it is due to be printed again.
     pub(super) fn line_if_due(&mut self) -> Option<String> {
         let now = self.clock.now();
-        if self.said.is_some_and(|said| now.since(said) < LINE_EVERY_MS) {
+        if self.last_line_at.is_some_and(|message| now.since(message) < LINE_EVERY_MS) {
             return None;
         }
-        self.said = Some(now);
+        self.last_line_at = Some(now);
         self.words().map(|words| format!("{now} {words}"))
     }
 }

@@ -49,16 +49,16 @@ impl FourEyesSettings {
             UserName::parse(name).map_err(|error| bad(format!("approvers: {error}")))?;
         }
         if !(1..=EXPIRE_HOURS_MAX).contains(&self.expire_hours) {
-            let said = format!(
+            let message = format!(
                 "expire_hours is {}; it must be 1 to {EXPIRE_HOURS_MAX}",
                 self.expire_hours
             );
-            return Err(bad(said).into());
+            return Err(bad(message).into());
         }
         let is_address = |to: &&String| to.contains('@') || to.starts_with("channel:");
         if let Some(to) = self.notify.iter().find(|to| !is_address(to)) {
-            let said = format!("notify has {to:?}; write an email address, or channel:NAME");
-            return Err(bad(said).into());
+            let message = format!("notify has {to:?}; write an email address, or channel:NAME");
+            return Err(bad(message).into());
         }
         Ok(FourEyesRule {
             actions,

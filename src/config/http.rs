@@ -212,7 +212,7 @@ impl Oidc {
     }
 
     fn check(&self) -> Result<(), BadConfig> {
-        let bad = |key: &str, said: String| Err(BadConfig(format!("http.oidc.{key} {said}")));
+        let bad = |key: &str, message: String| Err(BadConfig(format!("http.oidc.{key} {message}")));
         self.grants()?;
         if !self.is_on() {
             return Ok(());
@@ -254,7 +254,7 @@ pub(super) fn read_grant(
     role: &str,
     rights: &[String],
 ) -> Result<Grant, BadConfig> {
-    let bad = |said: String| BadConfig(format!("{table}: {said}"));
+    let bad = |message: String| BadConfig(format!("{table}: {message}"));
     let place = match group {
         "*" => Where::Everywhere,
         code => Where::Group(GroupCode::parse(code).map_err(|e| bad(e.to_string()))?),

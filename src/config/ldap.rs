@@ -73,8 +73,8 @@ pub struct LdapGrant {
     pub rights: Vec<String>,
 }
 
-fn bad_setting(key: &str, said: impl std::fmt::Display) -> BadConfig {
-    BadConfig(format!("ldap.{key} {said}"))
+fn bad_setting(key: &str, message: impl std::fmt::Display) -> BadConfig {
+    BadConfig(format!("ldap.{key} {message}"))
 }
 
 impl Ldap {
@@ -141,12 +141,12 @@ impl Ldap {
             ));
         }
         if self.recheck_sec != 0 && !(10..=86_400).contains(&self.recheck_sec) {
-            let said = format!("is {}; it may be 10 to 86400, or 0 for never", self.recheck_sec);
-            return Err(bad_setting("recheck_sec", said));
+            let message = format!("is {}; it may be 10 to 86400, or 0 for never", self.recheck_sec);
+            return Err(bad_setting("recheck_sec", message));
         }
         if !matches!(self.tls.as_str(), "starttls" | "none" | "none_anywhere") {
-            let said = format!("is {:?}; write starttls, none or none_anywhere", self.tls);
-            return Err(bad_setting("tls", said));
+            let message = format!("is {:?}; write starttls, none or none_anywhere", self.tls);
+            return Err(bad_setting("tls", message));
         }
         for url in &self.urls {
             self.check_url(url)?;
@@ -168,19 +168,19 @@ impl Ldap {
                 && url.fragment().is_none()
         };
         let Some(url) = Url::parse(text).ok().filter(is_plain) else {
-            let said = format!(
+            let message = format!(
                 "has {text:?}; write scheme, host and port without a path, such as ldaps://dc1.example.com or \
                  ldap://dc1.example.com:389"
             );
-            return Err(bad_setting("urls", said));
+            return Err(bad_setting("urls", message));
         };
         if url.scheme() == "ldap" && self.tls == "none" && !is_local(&url) {
-            let said = format!(
+            let message = format!(
                 "is none, so passwords would go to {} in clear; use ldaps:// or tls = \"starttls\", or say \
                  none_anywhere where the way is protected by other means",
                 url.host_str().unwrap_or_default()
             );
-            return Err(bad_setting("tls", said));
+            return Err(bad_setting("tls", message));
         }
         Ok(())
     }
@@ -189,20 +189,24 @@ impl Ldap {
         let is_dn = |text: &str| normalize_dn(text).is_some();
         if self.user_dn.trim().is_empty() {
             if !is_dn(&self.base) {
-                let said = "name the DN below which users are, such as ou=people,dc=example,dc=com";
-                return Err(bad_setting("base", format!("is {:?}; {said}", self.base)));
+                let message =
+                    "name the DN below which users are, such as ou=people,dc=example,dc=com";
+                return Err(bad_setting("base", format!("is {:?}; {message}", self.base)));
             }
             check_filter("user_filter", &self.user_filter, &["{name}"])?;
         } else if !is_dn(&self.user_dn) || !self.user_dn.contains("{name}") {
-            let said = "write a DN with {name}, such as uid={name},ou=people,dc=example,dc=com";
-            return Err(bad_setting("user_dn", format!("is {:?}; {said}", self.user_dn)));
+            let message = "write a DN with {name}, such as uid={name},ou=people,dc=example,dc=com";
+            return Err(bad_setting("user_dn", format!("is {:?}; {message}", self.user_dn)));
         }
         if !self.group_filter.trim().is_empty() {
             check_filter("group_filter", &self.group_filter, &["{dn}", "{name}"])?;
             if !is_dn(&self.group_base) {
-                let said =
+                let message =
                     "name the DN below which groups are, such as ou=groups,dc=example,dc=com";
-                return Err(bad_setting("group_base", format!("is {:?}; {said}", self.group_base)));
+                return Err(bad_setting(
+                    "group_base",
+                    format!("is {:?}; {message}", self.group_base),
+                ));
             }
         }
         if self.name_attribute.trim().is_empty() {
@@ -228,11 +232,11 @@ fn check_filter(key: &str, filter: &str, holders: &[&str]) -> Result<(), BadConf
     let is_enclosed = text.starts_with('(') && text.ends_with(')');
     let is_usable = ldap3::parse_filter(text.replace("{name}", "x").replace("{dn}", "x")).is_ok();
     if !is_enclosed || !is_usable || !holders.iter().any(|holder| text.contains(holder)) {
-        let said = format!(
+        let message = format!(
             "is {filter:?}; write an LDAP filter in parentheses with {}",
             holders.join(" or ")
         );
-        return Err(bad_setting(key, said));
+        return Err(bad_setting(key, message));
     }
     Ok(())
 }
@@ -261,7 +265,7 @@ mod tests {
         let grant = |dn: &str, role: &str| {
             format!("[[ldap.grants]]\nldap_group = '{dn}'\ngroup = '*'\nrole = '{role}'\n")
         };
-        for (text, said) in [
+        for (text, message) in [
             ("urls = ['dc1']".to_owned(), "ldap.urls has \"dc1\""),
             ("urls = ['http://dc1']".to_owned(), "ldap.urls has \"http://dc1\""),
             ("urls = ['ldap://u@dc1']".to_owned(), "ldap.urls has \"ldap://u@dc1\""),
@@ -282,7 +286,7 @@ mod tests {
             (grant("cn=f,dc=x", "root"), "ldap.grants: role \"root\""),
         ] {
             let error = Config::parse_text(&format!("[ldap]\n{text}\n")).expect_err(&text);
-            assert!(format!("{error:#}").contains(said), "{error:#}");
+            assert!(format!("{error:#}").contains(message), "{error:#}");
         }
     }
 

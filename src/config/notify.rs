@@ -141,8 +141,8 @@ impl Notify {
         for (name, channel) in &self.channels {
             let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
             if name.is_empty() || name.len() > 40 || !name.chars().all(fits) {
-                let said = "use 1 to 40 letters, digits, '_' or '-'";
-                return Err(bad_setting(format!("notify.channels has {name:?}; {said}")));
+                let sentence = "use 1 to 40 letters, digits, '_' or '-'";
+                return Err(bad_setting(format!("notify.channels has {name:?}; {sentence}")));
             }
             if !KINDS.contains(&channel.kind.as_str()) {
                 let (kind, kinds) = (&channel.kind, KINDS.join(", "));
@@ -242,22 +242,24 @@ impl MailSettings {
             }
             "smtp" | "file" => {}
             _ => {
-                let said = "write smtp, file or off";
-                return Err(bad_setting(format!("notify.mail.transport is {transport:?}; {said}")));
+                let sentence = "write smtp, file or off";
+                return Err(bad_setting(format!(
+                    "notify.mail.transport is {transport:?}; {sentence}"
+                )));
             }
         }
         if self.from.parse::<lettre::message::Mailbox>().is_err() {
-            let (from, said) =
+            let (from, sentence) =
                 (&self.from, "write batch@bank.example or Batch <batch@bank.example>");
-            return Err(bad_setting(format!("notify.mail.from is {from:?}; {said}")));
+            return Err(bad_setting(format!("notify.mail.from is {from:?}; {sentence}")));
         }
         if Tls::parse(&self.tls).is_none() {
-            let said = "write starttls, tls, none or none_anywhere";
-            return Err(bad_setting(format!("notify.mail.tls is {:?}; {said}", self.tls)));
+            let sentence = "write starttls, tls, none or none_anywhere";
+            return Err(bad_setting(format!("notify.mail.tls is {:?}; {sentence}", self.tls)));
         }
         if Auth::parse(&self.auth).is_none() {
-            let said = "write auto, plain, login or xoauth2";
-            return Err(bad_setting(format!("notify.mail.auth is {:?}; {said}", self.auth)));
+            let sentence = "write auto, plain, login or xoauth2";
+            return Err(bad_setting(format!("notify.mail.auth is {:?}; {sentence}", self.auth)));
         }
         Ok(())
     }

@@ -244,7 +244,7 @@ mod tests {
     }
     #[test]
     fn limits_that_cannot_be_are_refused_with_their_key() {
-        for (text, said) in [
+        for (text, message) in [
             ("[script]\ncgroups = 'yes'\n", "script.cgroups is \"yes\""),
             ("[script]\nmax_cpus = 0.001\n", "script.max_cpus is 0.001"),
             ("[script]\nmax_memory_mib = 1\n", "script.max_memory_mib is 1"),
@@ -252,7 +252,7 @@ mod tests {
             ("[script.limits.'*']\nmax_cpus = 1\n", "in [script] itself"),
         ] {
             let error = Config::parse_text(text).expect_err(text);
-            assert!(format!("{error:#}").contains(said), "{error:#}");
+            assert!(format!("{error:#}").contains(message), "{error:#}");
         }
     }
 }

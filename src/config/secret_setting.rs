@@ -123,13 +123,13 @@ mod tests {
         assert!(setting.replace("second".into()), "another one");
         let password = another.database_settings().password.expect("the clone has it");
         assert_eq!(secrecy::ExposeSecret::expose_secret(&password), "second");
-        for (entry, more, said) in [
+        for (entry, more, message) in [
             ("OTHER = { groups = ['*'] }", "", "which no [secret_stores] names"),
             ("DB_PW = { groups = ['*'] }", "", "write for_procession = true at secret_stores.own"),
             ("DB_PW = { for_procession = true }", "password_file = '/p'\n", "keep one of the two"),
         ] {
-            let error = Config::parse_text(&text(entry, more)).expect_err(said);
-            assert!(format!("{error:#}").contains(said), "{error:#}");
+            let error = Config::parse_text(&text(entry, more)).expect_err(message);
+            assert!(format!("{error:#}").contains(message), "{error:#}");
         }
     }
 }

@@ -24,9 +24,9 @@ impl Config {
 
 /// Whether a key contains a secret; names of variables and files do not.
 fn hides(key: &str) -> bool {
-    let said = ["password", "secret", "token"].iter().any(|word| key.contains(word));
+    let is_secret = ["password", "secret", "token"].iter().any(|word| key.contains(word));
     // `script.secrets` is how secrets are passed to a script.
-    said && key != "secrets" && !key.ends_with("_env") && !key.ends_with("_file")
+    is_secret && key != "secrets" && !key.ends_with("_env") && !key.ends_with("_file")
 }
 
 fn masked(key: &str, value: Value) -> Value {

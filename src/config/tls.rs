@@ -138,7 +138,7 @@ impl HttpSettings {
 
     /// Refuses settings that contradict each other. Files are read when a listener is opened.
     pub(super) fn check_tls(&self) -> Result<(), BadConfig> {
-        let bad = |said: &str| Err(BadConfig(format!("http.{said}")));
+        let bad = |message: &str| Err(BadConfig(format!("http.{message}")));
         let is_set = |path: &std::path::Path| !path.as_os_str().is_empty();
         match (is_set(&self.tls_cert), is_set(&self.tls_key)) {
             (true, false) => {
@@ -165,9 +165,9 @@ impl HttpSettings {
             _ => {}
         }
         if !matches!(self.tls_client_for.as_str(), "executors" | "all") {
-            let said =
+            let message =
                 format!("tls_client_for is {:?}; write executors or all", self.tls_client_for);
-            return bad(&said);
+            return bad(&message);
         }
         if self.listener_files().is_some()
             && self.public_url.trim().to_lowercase().starts_with("http:")
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn faults_name_the_key_and_the_fix() {
-        for (text, said) in [
+        for (text, message) in [
             ("tls_cert = 'a'", "http.tls_cert is set and http.tls_key is not"),
             ("tls_key = 'a'", "http.tls_key is set and http.tls_cert is not"),
             ("tls_client_ca = 'a'", "http.tls_client_ca needs TLS"),
@@ -267,7 +267,7 @@ mod tests {
             ),
         ] {
             let error = Config::parse_text(&format!("[http]\n{text}\n")).expect_err(text);
-            assert!(format!("{error:#}").contains(said), "{error:#}");
+            assert!(format!("{error:#}").contains(message), "{error:#}");
         }
         let error = Config::parse_text("[executors]\ntls_cert = 'a'\n").expect_err("no key");
         assert!(format!("{error:#}").contains("executors.tls_key belong together"), "{error:#}");

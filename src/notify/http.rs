@@ -108,16 +108,17 @@ impl ChannelTarget {
     /// The result, from the status alone.
     pub(super) fn by_status(&self, answer: &ChannelResponse) -> Result<(), NotSent> {
         let words = self.words(&answer.body);
-        let said = |more: &str| format!("{}: answered {}{more}{words}", self.kind, answer.status);
+        let message =
+            |more: &str| format!("{}: answered {}{more}{words}", self.kind, answer.status);
         match answer.status {
             200..=299 => Ok(()),
             429 => {
                 let wait = answer.retry_after.as_deref().unwrap_or("some");
-                Err(NotSent::Later(said(&format!(" (too many messages; wait {wait} seconds)"))))
+                Err(NotSent::Later(message(&format!(" (too many messages; wait {wait} seconds)"))))
             }
-            408 | 425 | 500.. => Err(NotSent::Later(said(""))),
-            300..=399 => Err(NotSent::Never(said(" (redirects are not followed)"))),
-            _ => Err(NotSent::Never(said(""))),
+            408 | 425 | 500.. => Err(NotSent::Later(message(""))),
+            300..=399 => Err(NotSent::Never(message(" (redirects are not followed)"))),
+            _ => Err(NotSent::Never(message(""))),
         }
     }
 
@@ -133,8 +134,8 @@ impl ChannelTarget {
             self.by_status(answer)?;
             // Something in between answered, such as a captive portal.
             let words = self.words(&answer.body);
-            let said = format!("{}: the answer has no {}{words}", self.kind, codes.code);
-            return Err(NotSent::Later(said));
+            let message = format!("{}: the answer has no {}{words}", self.kind, codes.code);
+            return Err(NotSent::Later(message));
         };
         if code == 0 {
             return self.by_status(answer);
@@ -142,9 +143,9 @@ impl ChannelTarget {
         let words = self.words(parsed.get(codes.words).and_then(Value::as_str).unwrap_or(""));
         let hint = codes.hints.iter().find(|(known, _)| *known == code);
         let hint = hint.map(|(_, hint)| format!(" ({hint})")).unwrap_or_default();
-        let said = format!("{}: answered {} {code}{words}{hint}", self.kind, codes.code);
+        let message = format!("{}: answered {} {code}{words}{hint}", self.kind, codes.code);
         let is_passing = codes.later.contains(&code);
-        Err(if is_passing { NotSent::Later(said) } else { NotSent::Never(said) })
+        Err(if is_passing { NotSent::Later(message) } else { NotSent::Never(message) })
     }
 
     /// A message that cannot be encoded; never happens with valid settings.
@@ -214,8 +215,8 @@ mod tests {
             assert!(target(url).is_ok(), "{url}");
         }
         for url in ["http://robots.example/tok3n-tok3n", "ftp://x/tok3n", "tok3n-tok3n", ""] {
-            let said = target(url).err().expect(url);
-            assert!(!said.contains("tok3n"), "{said}");
+            let message = target(url).err().expect(url);
+            assert!(!message.contains("tok3n"), "{message}");
         }
     }
 
@@ -228,8 +229,8 @@ mod tests {
             later: &[45_009],
             hints: &[(93_000, "look at the url")],
         };
-        let later = |said: &str| Err(NotSent::Later(said.to_owned()));
-        let never = |said: &str| Err(NotSent::Never(said.to_owned()));
+        let later = |message: &str| Err(NotSent::Later(message.to_owned()));
+        let never = |message: &str| Err(NotSent::Never(message.to_owned()));
         for (status, body, wanted) in [
             (200, r#"{"errcode":0,"errmsg":"ok"}"#, Ok(())),
             (

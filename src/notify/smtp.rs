@@ -117,8 +117,8 @@ impl Smtp {
         let is_ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
         if !envelope.to().iter().chain(envelope.from()).all(is_ascii) {
             if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
-                let said = "takes no address with other letters than ASCII (SMTPUTF8)";
-                return Err(NotSent::Never(format!("email: {} {said}", self.host)));
+                let message = "takes no address with other letters than ASCII (SMTPUTF8)";
+                return Err(NotSent::Never(format!("email: {} {message}", self.host)));
             }
             options.push(MailParameter::SmtpUtfEight);
             options.push(MailParameter::Body(MailBodyParameter::EightBitMime));
@@ -126,7 +126,7 @@ impl Smtp {
         let from = connection.command(Mail::new(envelope.from().cloned(), options)).await;
         from.map_err(|error| match self.refused(&error) {
             // Many servers accept mails only with the address of the login.
-            NotSent::Never(said) => NotSent::Later(format!("{said}; look at from and user")),
+            NotSent::Never(message) => NotSent::Later(format!("{message}; look at from and user")),
             passing => passing,
         })?;
         for to in envelope.to() {
@@ -194,14 +194,14 @@ impl Smtp {
     }
 
     fn refused(&self, error: &Error) -> NotSent {
-        let said = |what: &str| format!("email: {} {what}: {}", self.host, words(error));
+        let message = |what: &str| format!("email: {} {what}: {}", self.host, words(error));
         let Some(code) = error.status().map(|code| code.to_string()) else {
-            return NotSent::Later(said("was lost before it had taken the mail"));
+            return NotSent::Later(message("was lost before it had taken the mail"));
         };
         if error.is_permanent() && !ABOUT_US.contains(&code.as_str()) {
-            return NotSent::Never(said("refused the mail"));
+            return NotSent::Never(message("refused the mail"));
         }
-        NotSent::Later(said("does not take the mail now"))
+        NotSent::Later(message("does not take the mail now"))
     }
 }
 
@@ -241,10 +241,10 @@ fn words(error: &Error) -> String {
     let mut words = error.status().map(|code| code.to_string()).unwrap_or_default();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let said = error.to_string();
+        let message = error.to_string();
         // Some errors include their cause themselves.
-        if !words.contains(&said) {
-            words = format!("{words} {said}");
+        if !words.contains(&message) {
+            words = format!("{words} {message}");
         }
         cause = error.source();
     }
@@ -255,14 +255,14 @@ fn words(error: &Error) -> String {
 }
 
 fn error_hint(error: &Error) -> &'static str {
-    let said = words(error);
-    if said.contains("UnknownIssuer") {
+    let message = words(error);
+    if message.contains("UnknownIssuer") {
         return "; if its authority is the bank's own, name that certificate in ca_file";
     }
-    if said.contains("not valid for name") {
+    if message.contains("not valid for name") {
         return "; its certificate is for another name: say that name in host";
     }
-    if said.contains("InvalidContentType") || said.contains("InvalidMessage") {
+    if message.contains("InvalidContentType") || message.contains("InvalidMessage") {
         return "; it does not speak TLS from the first byte: say tls = \"starttls\"";
     }
     ""
@@ -272,12 +272,12 @@ fn login_hint(error: &Error) -> String {
     if error.is_permanent() {
         return "; look at user and password".to_owned();
     }
-    let said = words(error);
-    if said.contains("No compatible") {
+    let message = words(error);
+    if message.contains("No compatible") {
         return "; say in auth what it offers".to_owned();
     }
     // With XOAUTH2 a server refuses by sending a challenge.
-    if said.contains("does not expect a challenge") {
+    if message.contains("does not expect a challenge") {
         return "; the token was not accepted".to_owned();
     }
     String::new()
@@ -301,13 +301,13 @@ mod tests {
         assert!(fault(|o| o.tls = Tls::None).expect("a fault").contains("is not this machine"));
         assert_eq!(fault(|o| (o.tls, o.host) = (Tls::None, "127.0.0.1".to_owned())), None);
         assert_eq!(fault(|o| o.tls = Tls::NoneAnywhere), None);
-        let said = fault(|o| (o.tls, o.login) = (Tls::NoneAnywhere, login())).expect("a fault");
-        assert!(said.contains("not sent in clear") && !said.contains("geheim"), "{said}");
+        let message = fault(|o| (o.tls, o.login) = (Tls::NoneAnywhere, login())).expect("a fault");
+        assert!(message.contains("not sent in clear") && !message.contains("geheim"), "{message}");
         assert!(fault(|o| o.hello = Some("a\r\nMAIL".to_owned())).is_some());
-        let said = fault(|o| o.ca_file = Some("/no/such.pem".into())).expect("a fault");
-        assert!(said.contains("cannot read ca_file /no/such.pem"), "{said}");
-        let said = fault(|o| o.ca_file = Some("Cargo.toml".into())).expect("a fault");
-        assert!(said.contains("holds no certificate"), "{said}");
+        let message = fault(|o| o.ca_file = Some("/no/such.pem".into())).expect("a fault");
+        assert!(message.contains("cannot read ca_file /no/such.pem"), "{message}");
+        let message = fault(|o| o.ca_file = Some("Cargo.toml".into())).expect("a fault");
+        assert!(message.contains("holds no certificate"), "{message}");
     }
 
     #[test]

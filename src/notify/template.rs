@@ -84,7 +84,8 @@ impl MessageTemplates {
             if !(name.ends_with(".txt") || name.ends_with(".html")) {
                 continue;
             }
-            let fault = |said: String| BadTemplate(format!("{}: {said}", entry.path().display()));
+            let fault =
+                |message: String| BadTemplate(format!("{}: {message}", entry.path().display()));
             check_name(&name).map_err(fault)?;
             let text = std::fs::read_to_string(entry.path());
             templates.add_template(name, text.map_err(|error| fault(error.to_string()))?)?;
@@ -118,12 +119,16 @@ impl MessageTemplates {
         let subject = part("subject.txt").unwrap_or_else(|| letter.subject_line(lang));
         let text = part("text.txt").unwrap_or_else(|| letter.plain(lang));
         let html = part("mail.html").unwrap_or_else(|| preformatted(&letter.plain(lang)));
-        let warning = Some(warnings.join("; ")).filter(|said| !said.is_empty());
+        let warning = Some(warnings.join("; ")).filter(|message| !message.is_empty());
         // Mail filters and keywords of chat bots depend on it, whatever a team's own file contains.
         let subject = match subject.trim() {
             "" => letter.subject_line(lang),
-            said if said.starts_with(notification::SUBJECT_PREFIX) => notification::one_line(said),
-            said => notification::one_line(&format!("{} {said}", notification::SUBJECT_PREFIX)),
+            message if message.starts_with(notification::SUBJECT_PREFIX) => {
+                notification::one_line(message)
+            }
+            message => {
+                notification::one_line(&format!("{} {message}", notification::SUBJECT_PREFIX))
+            }
         };
         Rendered { subject, text, html, warning }
     }
@@ -181,11 +186,11 @@ impl MessageTemplates {
         if error.kind() == ErrorKind::UndefinedError {
             return self.unknown_field(name, line, at.trim());
         }
-        let said = match error.kind() {
+        let message = match error.kind() {
             ErrorKind::OutOfFuel => format!("it does not end within {FUEL} steps"),
             kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
         };
-        BadTemplate(format!("{} line {line}: {said}", self.path(name)))
+        BadTemplate(format!("{} line {line}: {message}", self.path(name)))
     }
 
     fn unknown_field(&self, name: &str, line: usize, field: &str) -> BadTemplate {

@@ -23,9 +23,9 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 fn fault(name: &str, text: &str) -> String {
     let folder = folder(&[(name, text)]);
     let opened = MessageTemplates::load_from(Some(folder.path()));
-    let said = opened.err().unwrap_or_else(|| panic!("{name} {text:?} is a fault")).to_string();
+    let message = opened.err().unwrap_or_else(|| panic!("{name} {text:?} is a fault")).to_string();
     let shown = folder.path().display().to_string();
-    said.strip_prefix(&format!("{shown}/")).unwrap_or(&said).to_owned()
+    message.strip_prefix(&format!("{shown}/")).unwrap_or(&message).to_owned()
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn the_file_of_an_event_goes_before_the_general_one_and_that_before_the_built_in
 
 #[test]
 fn faults_are_found_before_a_mail_goes_out() {
-    for (name, text, said) in [
+    for (name, text, message) in [
         (
             "text.txt",
             "a\n{{ headlin }}",
@@ -141,7 +141,7 @@ fn faults_are_found_before_a_mail_goes_out() {
         ("mails.html", "", "mails.html: a template is subject.txt, text.txt, mail.html, or one"),
     ] {
         let found = fault(name, text);
-        assert!(found.starts_with(said), "{name} {text:?}: {found}");
+        assert!(found.starts_with(message), "{name} {text:?}: {found}");
     }
     let missing = MessageTemplates::load_from(Some(Path::new("/no/such"))).expect_err("a fault");
     assert!(missing.to_string().starts_with("cannot read /no/such: "), "{missing}");

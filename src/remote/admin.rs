@@ -95,14 +95,14 @@ impl Admins {
     /// Reports ends of runs. Acceptance does not mean that the admin has stored it: it does so
     /// later.
     pub async fn callback(&self, items: &[Callback]) -> Result<(), AdminRefusal> {
-        let mut said = Vec::new();
+        let mut refusals = Vec::new();
         for place in &self.places {
             match self.call_back(place, items).await {
                 Ok(()) => return Ok(()),
-                Err(words) => said.push(format!("{}: {words}", place.base)),
+                Err(words) => refusals.push(format!("{}: {words}", place.base)),
             }
         }
-        Err(AdminRefusal(said.join("; ")))
+        Err(AdminRefusal(refusals.join("; ")))
     }
 
     /// The format of 2.3 to 3.4 is tried first; an admin that refuses it may be of another version.
@@ -135,14 +135,14 @@ impl Admins {
     }
 
     async fn post_request(&self, name: &str, body: &Value) -> Result<(), AdminRefusal> {
-        let mut said = Vec::new();
+        let mut refusals = Vec::new();
         for place in &self.places {
             match self.poster.post_json(request_url(place, name), body).await {
                 Ok(()) => return Ok(()),
-                Err(words) => said.push(format!("{}: {words}", place.base)),
+                Err(words) => refusals.push(format!("{}: {words}", place.base)),
             }
         }
-        Err(AdminRefusal(said.join("; ")))
+        Err(AdminRefusal(refusals.join("; ")))
     }
 }
 
@@ -242,14 +242,14 @@ mod tests {
 
     #[test]
     fn tokens_that_others_know_are_refused() {
-        for (token, said) in [
+        for (token, message) in [
             ("", "there is no token"),
             ("default_token", "everybody knows"),
             ("short-one", "less than 16"),
             ("a token with spaces", "no spaces"),
         ] {
             let words = check_token(token).expect_err(token);
-            assert!(words.contains(said), "{words}");
+            assert!(words.contains(message), "{words}");
             assert!(token.is_empty() || !words.contains(token), "{words}");
         }
         assert_eq!(check_token("0123456789abcdef"), Ok(()));

@@ -161,15 +161,15 @@ impl ExecutorClient {
     ) -> ExecutorResponse {
         let request = match self.request(to, name, body) {
             Ok(request) => request,
-            Err(said) => return ExecutorResponse::NotSent(said),
+            Err(message) => return ExecutorResponse::NotSent(message),
         };
         match tokio::time::timeout(LIMIT * 2, answered(request)).await {
             Ok(Ok((status, bytes))) => judged(to, status, &bytes),
-            Ok(Err(Lost { is_sent: false, said })) => {
-                ExecutorResponse::NotSent(shown(to, "", &said))
+            Ok(Err(Lost { is_sent: false, message })) => {
+                ExecutorResponse::NotSent(shown(to, "", &message))
             }
-            Ok(Err(Lost { is_sent: true, said })) => {
-                ExecutorResponse::Unclear(shown(to, "", &said))
+            Ok(Err(Lost { is_sent: true, message })) => {
+                ExecutorResponse::Unclear(shown(to, "", &message))
             }
             Err(_) => ExecutorResponse::Unclear("no answer within 6 s".to_owned()),
         }
@@ -235,14 +235,14 @@ fn headers(to: &ExecutorAddress) -> Result<HeaderMap, String> {
 
 struct Lost {
     is_sent: bool,
-    said: String,
+    message: String,
 }
 
 async fn answered(request: RequestBuilder) -> Result<(u16, Vec<u8>), Lost> {
     let lost = |error: reqwest::Error| {
         let is_sent = !(error.is_connect() || error.is_builder());
         let what = if is_sent { "the connection was lost" } else { "cannot connect" };
-        Lost { is_sent, said: format!("{what}: {}", outbound::chain(error)) }
+        Lost { is_sent, message: format!("{what}: {}", outbound::chain(error)) }
     };
     let mut response = request.send().await.map_err(lost)?;
     let status = response.status().as_u16();
@@ -250,8 +250,8 @@ async fn answered(request: RequestBuilder) -> Result<(u16, Vec<u8>), Lost> {
     while let Some(chunk) = response.chunk().await.map_err(lost)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > ANSWER_MAX {
-            let said = format!("answered more than {ANSWER_MAX} bytes");
-            return Err(Lost { is_sent: true, said });
+            let message = format!("answered more than {ANSWER_MAX} bytes");
+            return Err(Lost { is_sent: true, message });
         }
     }
     Ok((status, bytes))
@@ -259,26 +259,28 @@ async fn answered(request: RequestBuilder) -> Result<(u16, Vec<u8>), Lost> {
 
 /// The meaning of an answer. The answer of a gateway in place of the executor tells nothing.
 fn judged(to: &ExecutorAddress, status: u16, bytes: &[u8]) -> ExecutorResponse {
-    let said = |what: &str, words: &[u8]| shown(to, what, &storable(words, 4 * SHOWN_MAX));
+    let message = |what: &str, words: &[u8]| shown(to, what, &storable(words, 4 * SHOWN_MAX));
     match (status, Reply::parse_body(bytes)) {
         (200, Ok(reply)) if reply.is_ok() => ExecutorResponse::Yes(reply),
         (200, Ok(Reply { code, msg, content })) => {
             let content = if let Value::String(words) = content { Some(words) } else { None };
             let words = msg.or(content);
-            ExecutorResponse::No(said(
+            ExecutorResponse::No(message(
                 &format!("code {code}"),
                 words.unwrap_or_default().as_bytes(),
             ))
         }
-        (200, Err(_)) => ExecutorResponse::Unclear(said("the answer is none of XXL-JOB's", bytes)),
-        (502 | 504, _) => {
-            ExecutorResponse::Unclear(said(&format!("a gateway answered HTTP {status}"), bytes))
+        (200, Err(_)) => {
+            ExecutorResponse::Unclear(message("the answer is none of XXL-JOB's", bytes))
         }
-        (300..400, _) => ExecutorResponse::No(said(
+        (502 | 504, _) => {
+            ExecutorResponse::Unclear(message(&format!("a gateway answered HTTP {status}"), bytes))
+        }
+        (300..400, _) => ExecutorResponse::No(message(
             &format!("HTTP {status}, and redirects are not followed"),
             b"",
         )),
-        (_, _) => ExecutorResponse::No(said(&format!("HTTP {status}"), bytes)),
+        (_, _) => ExecutorResponse::No(message(&format!("HTTP {status}"), bytes)),
     }
 }
 
@@ -316,13 +318,13 @@ mod tests {
             (504, "slow", "unclear a gateway answered HTTP 504: slow"),
             (302, "x", "no HTTP 302, and redirects are not followed"),
         ] {
-            let said = match judged(&to, status, body.as_bytes()) {
+            let message = match judged(&to, status, body.as_bytes()) {
                 ExecutorResponse::Yes(_) => "yes".to_owned(),
-                ExecutorResponse::No(said) => format!("no {said}"),
-                ExecutorResponse::NotSent(said) => format!("not sent {said}"),
-                ExecutorResponse::Unclear(said) => format!("unclear {said}"),
+                ExecutorResponse::No(message) => format!("no {message}"),
+                ExecutorResponse::NotSent(message) => format!("not sent {message}"),
+                ExecutorResponse::Unclear(message) => format!("unclear {message}"),
             };
-            assert_eq!(said, wanted);
+            assert_eq!(message, wanted);
         }
     }
 }

@@ -27,12 +27,12 @@ pub struct Breach {
 
 /// Marks a job, by the code of its definition (`JobDef::defined_as`). Replaces an earlier mark.
 pub async fn mark_job(tx: &mut Tx, breach: &Breach) -> Result<()> {
-    let Breach { job, batch_no, queue_id, attempt, said, at } = breach;
+    let Breach { job, batch_no, queue_id, attempt, said: message, at } = breach;
     let values = [
         batch_no.as_str().into(),
         queue_id.0.into(),
         (*attempt).into(),
-        said.as_str().into(),
+        message.as_str().into(),
         at.to_utc().into(),
         job.group.as_str().into(),
         job.code.as_str().into(),

@@ -109,7 +109,11 @@ pub async fn remove_gone(tx: &mut Tx, all: &BTreeSet<(AppName, String)>) -> Resu
 /// The registered executors of a group that are alive, by address; of every group when none is
 /// named.
 pub async fn alive(tx: &mut Tx, app: Option<&AppName>, now: Millis) -> Result<Vec<Registration>> {
-    Ok(list_executors(tx, app).await?.into_iter().filter(|said| said.is_there(now)).collect())
+    Ok(list_executors(tx, app)
+        .await?
+        .into_iter()
+        .filter(|executor| executor.is_there(now))
+        .collect())
 }
 
 /// The executors of a group, including those that are no longer alive; of every group when none is

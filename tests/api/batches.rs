@@ -128,7 +128,10 @@ async fn why_a_batch_is_late_names_the_chain_and_its_causes() {
         (&found["due"], &found["late_by_ms"], &found["causes"]),
         (&Value::Null, &Value::Null, &json!([]))
     );
-    assert!(found["message"].as_str().is_some_and(|said| said.starts_with("What decides")), "{found}");
+    assert!(
+        found["message"].as_str().is_some_and(|said| said.starts_with("What decides")),
+        "{found}"
+    );
 }
 
 #[tokio::test]

@@ -258,7 +258,10 @@ fn the_past_of_jobs_and_the_end_of_a_batch_are_shown() {
     run(path, "202406");
     let (code, shown) = json(path, &["job", "stats"]);
     assert_eq!((code, shown.as_array().map(Vec::len)), (0, Some(3)));
-    assert_eq!((&shown[0]["job_code"], &shown[0]["successful_attempts"]), (&"LOAD".into(), &2.into()));
+    assert_eq!(
+        (&shown[0]["job_code"], &shown[0]["successful_attempts"]),
+        (&"LOAD".into(), &2.into())
+    );
     let load = shown[0]["p50_ms"].as_i64().expect("a number");
     assert!(load >= 50 && shown[0]["p95_ms"].as_i64() >= Some(load));
     let (code, shown, _) = said(path, &["job", "stats", "LOAD", "--group", "month_end"]);

@@ -47,12 +47,12 @@ pub(super) enum DirectoryError {
 
 type DirectoryResult<T> = std::result::Result<T, DirectoryError>;
 
-fn unavailable(said: impl Into<String>) -> DirectoryError {
-    DirectoryError::Unavailable(said.into())
+fn unavailable(message: impl Into<String>) -> DirectoryError {
+    DirectoryError::Unavailable(message.into())
 }
 
-fn refused(said: impl Into<String>) -> DirectoryError {
-    DirectoryError::Refused(said.into())
+fn refused(message: impl Into<String>) -> DirectoryError {
+    DirectoryError::Refused(message.into())
 }
 
 /// An account of the directory.
@@ -129,8 +129,8 @@ pub(super) struct DirectoryConnection {
 impl Directory {
     /// Reads the password and the certificate authorities.
     pub(super) fn open_directory(settings: &Settings) -> DirectoryResult<Self> {
-        let said = |error: BadConfig| unavailable(error.to_string());
-        let password = settings.bind_password().map_err(said)?;
+        let cannot_connect = |error: BadConfig| unavailable(error.to_string());
+        let password = settings.bind_password().map_err(cannot_connect)?;
         let tls_files = ClientTlsFiles::of_authorities("ldap.tls_ca", &settings.tls_ca);
         let tls = Arc::new(tls_files.config().map_err(unavailable)?);
         Ok(Self { settings: settings.clone(), password, tls_files, tls })
@@ -153,8 +153,8 @@ impl Directory {
         for url in &self.settings.urls {
             let asked = self.authenticate_at(url, name, password, now);
             match tokio::time::timeout(self.settings.timeout(), asked).await {
-                Ok(Err(DirectoryError::Unavailable(said))) => {
-                    last = unavailable(format!("{url}: {said}"));
+                Ok(Err(DirectoryError::Unavailable(message))) => {
+                    last = unavailable(format!("{url}: {message}"));
                 }
                 Ok(answer) => return answer,
                 Err(_elapsed) => {
@@ -547,17 +547,19 @@ fn describe_result(result: &LdapResult) -> String {
 }
 
 fn describe_error(error: &LdapError) -> String {
-    let said = match error {
+    let message = match error {
         LdapError::Io { source } => source.to_string(),
         LdapError::Timeout { .. } => "no answer in time".to_owned(),
         LdapError::LdapResult { result } => describe_result(result),
         other => other.to_string(),
     };
-    match said.contains("certificate") {
+    match message.contains("certificate") {
         true => {
-            format!("{said}; name the authority that made the server's certificate in ldap.tls_ca")
+            format!(
+                "{message}; name the authority that made the server's certificate in ldap.tls_ca"
+            )
         }
-        false => said,
+        false => message,
     }
 }
 

@@ -190,10 +190,10 @@ impl Porter {
 
 /// The grants from the claims, in the order of the mapping table.
 fn granted(oidc: &Oidc, claims: &Map<String, Value>) -> Result<Vec<Grant>> {
-    let said: Vec<&str> = match claims.get(&oidc.groups_claim) {
+    let claimed_groups: Vec<&str> = match claims.get(&oidc.groups_claim) {
         Some(Value::String(one)) => vec![one],
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
         Some(_) | None => Vec::new(),
     };
-    Ok(merge_grants(oidc.grants()?, |claim| said.contains(&claim)))
+    Ok(merge_grants(oidc.grants()?, |claim| claimed_groups.contains(&claim)))
 }

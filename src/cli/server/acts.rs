@@ -17,25 +17,26 @@ const LINES: &[shown::TableColumn] = &[
 impl ServerVerb<'_> {
     /// `job hold | release | …`.
     pub(super) async fn act_on_jobs(&self, verb: &str) -> Result<VerbResult> {
-        let said = self.said;
+        let arguments = self.arguments;
         if ["ice", "no-exec", "normal"].contains(&verb) {
-            let words = said.values("words");
-            if said.has_flag("every_batch") {
-                let body = json!({"jobs": words, "mode": verb, "reason": said.value("reason"),
-                    "dry_run": said.has_flag("dry_run")});
+            let words = arguments.values("words");
+            if arguments.has_flag("every_batch") {
+                let body = json!({"jobs": words, "mode": verb, "reason": arguments.value("reason"),
+                    "dry_run": arguments.has_flag("dry_run")});
                 return self.print_document(
                     &self.server.post_json(&["jobs", "run-modes"], &body).await?,
                     &[],
                 );
             }
             let Some((no, jobs)) = words.split_first().filter(|(_, jobs)| !jobs.is_empty()) else {
-                let said = format!("job {verb}: name the batch and the jobs; or add --every-batch");
-                return Err(BadInput(said).into());
+                let message =
+                    format!("job {verb}: name the batch and the jobs; or add --every-batch");
+                return Err(BadInput(message).into());
             };
             let (group, no) = self.which_with_jobs(no.clone(), jobs).await?;
             return self.two_steps(&group, &no, json!({"action": verb, "jobs": jobs})).await;
         }
-        let (no, jobs) = (said.required_value("batch_no"), said.values("jobs"));
+        let (no, jobs) = (arguments.required_value("batch_no"), arguments.values("jobs"));
         let (group, no) = self.which_with_jobs(no, &jobs).await?;
         let wish = json!({"action": verb, "jobs": jobs, "options": self.action_options()});
         self.two_steps(&group, &no, wish).await
@@ -43,12 +44,12 @@ impl ServerVerb<'_> {
 
     /// `batch rerun`.
     pub(super) async fn rerun_batch(&self, group: &str, no: &str) -> Result<VerbResult> {
-        let wish = json!({"action": "rerun", "jobs": self.said.values("jobs"), "options": self.action_options()});
+        let wish = json!({"action": "rerun", "jobs": self.arguments.values("jobs"), "options": self.action_options()});
         self.two_steps(group, no, wish).await
     }
 
     fn action_options(&self) -> Value {
-        let said = self.said;
+        let arguments = self.arguments;
         let mut far = json!({});
         for flag in [
             "ignore_dependencies",
@@ -58,11 +59,11 @@ impl ServerVerb<'_> {
             "latest",
             "rerun_unknown",
         ] {
-            if said.has_flag(flag) {
+            if arguments.has_flag(flag) {
                 far[flag] = json!(true);
             }
         }
-        if let Some(to) = said.value("to").and_then(|to| to.parse::<i64>().ok()) {
+        if let Some(to) = arguments.value("to").and_then(|to| to.parse::<i64>().ok()) {
             far["to"] = json!(to);
         }
         far
@@ -82,7 +83,7 @@ impl ServerVerb<'_> {
                 self.language(),
             );
         }
-        if self.said.has_flag("dry_run") {
+        if self.arguments.has_flag("dry_run") {
             if self.global.json {
                 out::print_json(&ahead)?;
             } else {
@@ -94,19 +95,22 @@ impl ServerVerb<'_> {
         }
         let named = wish["jobs"].as_array().map_or(0, Vec::len) as u64;
         let more = ahead["count"].as_u64().unwrap_or_default() > named;
-        if more && !self.said.has_flag("yes") && !self.global.json && !act::agreed(self.language())?
+        if more
+            && !self.arguments.has_flag("yes")
+            && !self.global.json
+            && !act::agreed(self.language())?
         {
             return Ok(VerbResult::Well);
         }
         wish["seen"] = ahead["seen"].clone();
-        wish["reason"] = json!(self.said.value("reason"));
+        wish["reason"] = json!(self.arguments.value("reason"));
         let done = match self.server.post_json(&path, &wish).await {
             Ok(done) => done,
             Err(error) => match error.downcast_ref::<ServerRefusal>() {
                 Some(refused) if refused.kind() == "moved" => {
-                    let said = "the batch went on meanwhile, and other rows would change than those in the \
+                    let message = "the batch went on meanwhile, and other rows would change than those in the \
                                 list; nothing was changed. Run the command again";
-                    return Err(BadInput(said.to_owned()).into());
+                    return Err(BadInput(message.to_owned()).into());
                 }
                 Some(_) | None => return Err(error),
             },
@@ -121,15 +125,15 @@ impl ServerVerb<'_> {
 
     /// `batch open`.
     pub(super) async fn open_batch(&self) -> Result<VerbResult> {
-        let said = self.said;
-        if let Some(file) = said.value("file") {
-            let said = format!(
+        let arguments = self.arguments;
+        if let Some(file) = arguments.value("file") {
+            let message = format!(
                 "batch open with a file is not for a server: store it first (procession apply {file}), \
                  and leave it out here"
             );
-            return Err(BadInput(said).into());
+            return Err(BadInput(message).into());
         }
-        let mut body = match said.value("order") {
+        let mut body = match arguments.value("order") {
             Some(order) => {
                 let order: Value = serde_json::from_str(&order)
                     .map_err(|error| BadInput(format!("--order: {error}")))?;
@@ -139,14 +143,14 @@ impl ServerVerb<'_> {
                     "params": order.get("params").cloned().unwrap_or(json!({}))})
             }
             None => json!({
-                "batch_no": said.value("batch_no"), "type": said.value("batch_type"),
-                "group": said.value("group"), "business_date": said.value("business_date"),
-                "free_text": said.has_flag("free_text"),
-                "params": crate::cli::order::pairs(&said.values("params"))?,
+                "batch_no": arguments.value("batch_no"), "type": arguments.value("batch_type"),
+                "group": arguments.value("group"), "business_date": arguments.value("business_date"),
+                "free_text": arguments.has_flag("free_text"),
+                "params": crate::cli::order::pairs(&arguments.values("params"))?,
             }),
         };
         let reason =
-            said.value("remark").unwrap_or_else(|| "opened from the command line".to_owned());
+            arguments.value("remark").unwrap_or_else(|| "opened from the command line".to_owned());
         body["reason"] = json!(reason);
         let opened = self.server.post_json(&["batches"], &body).await?;
         let batches = opened["batches"].as_array().cloned().unwrap_or_default();
@@ -158,7 +162,7 @@ impl ServerVerb<'_> {
                 documents.push(self.server.get(&path, &[]).await?);
             }
             out::print_json(&json!(documents))?;
-        } else if !said.has_flag("quiet") {
+        } else if !arguments.has_flag("quiet") {
             shown::table(&batches, OPENED, self.language());
             out::eprint_line(opened["message"].as_str().unwrap_or_default());
         }
@@ -168,13 +172,13 @@ impl ServerVerb<'_> {
     /// `batch kill`.
     pub(super) async fn kill_batch(&self, group: &str, no: &str) -> Result<VerbResult> {
         let path = ["groups", group, "batches", no, "kill"];
-        let body = json!({"reason": self.said.value("reason")});
+        let body = json!({"reason": self.arguments.value("reason")});
         let asked = self.server.post_json(&path, &body).await?;
         out::eprint_line(&match self.language() {
             crate::domain::text::lang::Lang::En => format!("batch {no} is being stopped"),
             crate::domain::text::lang::Lang::Zh => format!("正在停止批次 {no}"),
         });
-        if self.said.has_flag("no_wait") {
+        if self.arguments.has_flag("no_wait") {
             return if self.global.json {
                 self.print_document(&asked, &[])
             } else {

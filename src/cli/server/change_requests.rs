@@ -49,9 +49,9 @@ impl ServerVerb<'_> {
     /// `change-request list | show | approve | reject | break-glass`.
     pub(super) async fn change_request(&self, verb: &str) -> Result<VerbResult> {
         if verb == "list" {
-            let most = self.said.number("limit").unwrap_or(USUAL);
+            let most = self.arguments.number("limit").unwrap_or(USUAL);
             let query: &[(&str, String)] =
-                if self.said.has_flag("all") { &[("all", "true".to_owned())] } else { &[] };
+                if self.arguments.has_flag("all") { &[("all", "true".to_owned())] } else { &[] };
             let items = self.server.list_items(&["change-requests"], query, most).await?;
             match self.global.json {
                 true => out::print_json(&json!(items))?,
@@ -59,12 +59,12 @@ impl ServerVerb<'_> {
             }
             return Ok(VerbResult::Well);
         }
-        let id = self.said.required_value("id");
+        let id = self.arguments.required_value("id");
         if verb == "show" {
             return self
                 .print_document(&self.server.get(&["change-requests", &id], &[]).await?, &[]);
         }
-        let body = json!({"comment": self.said.value("comment")});
+        let body = json!({"comment": self.arguments.value("comment")});
         let after = self.server.post_json(&["change-requests", &id, verb], &body).await?;
         match self.global.json {
             true => out::print_json(&after)?,

@@ -52,9 +52,9 @@ pub(super) struct ServerRefusal {
 
 impl std::fmt::Display for ServerRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let said =
+        let message =
             self.document["detail"].as_str().unwrap_or("the server refused and did not say why");
-        write!(f, "{said}")?;
+        write!(f, "{message}")?;
         match self.status {
             401 => write!(f, " (the token comes from {TOKEN} or --token-file)"),
             _ => Ok(()),
@@ -79,8 +79,9 @@ impl ServerRefusal {
 impl ServerClient {
     /// The client of the server at this address.
     pub(super) fn new(address: &str, files: ServerFiles<'_>, lang: Lang) -> Result<Self> {
-        let bad =
-            |said: String| anyhow::Error::from(BadInput(format!("--server {address}: {said}")));
+        let bad = |message: String| {
+            anyhow::Error::from(BadInput(format!("--server {address}: {message}")))
+        };
         let mut base = Url::parse(address.trim()).map_err(|error| bad(error.to_string()))?;
         if !base.username().is_empty() || base.password().is_some() {
             return Err(bad(format!("no user and no password here; a token in {TOKEN}")));
@@ -242,9 +243,9 @@ fn token(file: Option<&Path>) -> Result<SecretString> {
         Some(path) => std::fs::read_to_string(path)
             .map_err(|error| BadInput(format!("--token-file {}: {error}", path.display())))?,
         None => std::env::var(TOKEN).map_err(|_| {
-            let said = "--server needs a token: make one in the console or with procession user token, and \
+            let message = "--server needs a token: make one in the console or with procession user token, and \
                         set PROCESSION_TOKEN, or name its file with --token-file";
-            BadInput(said.to_owned())
+            BadInput(message.to_owned())
         })?,
     };
     Ok(SecretString::from(text.trim()))

@@ -29,11 +29,11 @@ fn gathered(main: &Path) -> Result<Value> {
     // Faults are reported here, by the same rules, before anything is sent.
     definition::load_definition(main, &read, &job_kinds())?;
     if let Some(path) = outside.into_inner() {
-        let said = format!(
+        let sentence = format!(
             "{}: lies outside the folder of the definition; what is sent to a server lies beside it",
             path.display()
         );
-        return Err(BadInput(said).into());
+        return Err(BadInput(sentence).into());
     }
     let name = match main.is_dir() {
         true => "job_def.csv".to_owned(),
@@ -58,14 +58,15 @@ fn beside(path: &Path, folder: &Path) -> Option<String> {
 
 impl ServerVerb<'_> {
     fn request_body(&self) -> Result<Value> {
-        gathered(&self.said.file_path("file").unwrap_or_default())
+        gathered(&self.arguments.file_path("file").unwrap_or_default())
     }
 
     /// `check`: also by the server, which knows calendars and schedules.
     pub(super) async fn check(&self) -> Result<VerbResult> {
-        if self.said.has_flag("lineage") {
-            let said = "check --lineage reads data sources from this machine: leave out --server";
-            return Err(BadInput(said.to_owned()).into());
+        if self.arguments.has_flag("lineage") {
+            let sentence =
+                "check --lineage reads data sources from this machine: leave out --server";
+            return Err(BadInput(sentence.to_owned()).into());
         }
         let checked =
             self.server.post_json(&["definition", "check"], &self.request_body()?).await?;
@@ -80,7 +81,7 @@ impl ServerVerb<'_> {
     pub(super) async fn apply(&self) -> Result<VerbResult> {
         let mut body = self.request_body()?;
         body["remark"] = json!(self.remark("applied from the command line"));
-        body["dry_run"] = json!(self.said.has_flag("dry_run"));
+        body["dry_run"] = json!(self.arguments.has_flag("dry_run"));
         self.changed(&self.server.post_json(&["definition", "apply"], &body).await?)
     }
 
@@ -95,14 +96,14 @@ impl ServerVerb<'_> {
 
     /// `rollback`.
     pub(super) async fn rollback(&self) -> Result<VerbResult> {
-        let body = json!({"to": self.said.number("to"), "reason": self.said.value("reason"),
-            "dry_run": self.said.has_flag("dry_run")});
-        let group = self.said.required_value("group");
+        let body = json!({"to": self.arguments.number("to"), "reason": self.arguments.value("reason"),
+            "dry_run": self.arguments.has_flag("dry_run")});
+        let group = self.arguments.required_value("group");
         self.changed(&self.server.post_json(&["groups", &group, "rollback"], &body).await?)
     }
 
     fn remark(&self, otherwise: &str) -> String {
-        self.said.value("remark").unwrap_or_else(|| otherwise.to_owned())
+        self.arguments.value("remark").unwrap_or_else(|| otherwise.to_owned())
     }
 
     fn changed(&self, document: &Value) -> Result<VerbResult> {
@@ -131,19 +132,19 @@ impl ServerVerb<'_> {
     /// `export`.
     pub(super) async fn export(&self) -> Result<VerbResult> {
         for flag in ["map_source", "set_url"] {
-            if !self.said.values(flag).is_empty() {
-                let said =
+            if !self.arguments.values(flag).is_empty() {
+                let sentence =
                     "--map-source and --set-url are not for a server; change the file afterwards";
-                return Err(BadInput(said.to_owned()).into());
+                return Err(BadInput(sentence.to_owned()).into());
             }
         }
         let format =
-            if self.global.json { Some("json".to_owned()) } else { self.said.value("format") };
-        let group = self.said.value("group").map(|group| ("group", group));
+            if self.global.json { Some("json".to_owned()) } else { self.arguments.value("format") };
+        let group = self.arguments.value("group").map(|group| ("group", group));
         let query: Vec<(&str, String)> =
             group.into_iter().chain(format.map(|format| ("format", format))).collect();
         let text = self.server.get_text(&["definition", "export"], &query).await?;
-        match self.said.file_path("out") {
+        match self.arguments.file_path("out") {
             None => out::print_line(text.strip_suffix('\n').unwrap_or(&text)),
             Some(path) => std::fs::write(&path, text)
                 .map_err(|error| BadInput(format!("--out {}: {error}", path.display())))?,

@@ -16,7 +16,7 @@ impl ServerVerb<'_> {
     /// Waits for the end of a batch, and ends as it did.
     pub(super) async fn wait_for_batch(&self, group: &str, no: &str) -> Result<VerbResult> {
         let query = [("batch_no", no.to_owned()), ("group", group.to_owned())];
-        let (mut said, mut blind) = (String::new(), 0);
+        let (mut last_line, mut blind) = (String::new(), 0);
         let status = loop {
             match self.server.list_items(&["batches"], &query, 1).await {
                 Ok(found) => {
@@ -30,10 +30,10 @@ impl ServerVerb<'_> {
                         break status;
                     }
                     let now = format!("batch {no} of group {group}: {status} {}", batch["jobs"]);
-                    if now != said && !self.said.has_flag("quiet") && !self.global.json {
+                    if now != last_line && !self.arguments.has_flag("quiet") && !self.global.json {
                         out::eprint_line(&now);
                     }
-                    said = now;
+                    last_line = now;
                 }
                 // The batch ends whether or not the server is reachable for a while.
                 Err(error) if blind < BLIND && !error.is::<super::ServerRefusal>() => {
@@ -51,11 +51,11 @@ impl ServerVerb<'_> {
 
     /// `logs`, and with `-f` until the job has ended.
     pub(super) async fn print_logs(&self) -> Result<VerbResult> {
-        let job = self.said.required_value("job");
-        let no = self.said.required_value("batch_no");
+        let job = self.arguments.required_value("job");
+        let no = self.arguments.required_value("batch_no");
         let (group, no) = self.which_with_jobs(no, std::slice::from_ref(&job)).await?;
         let path = ["groups", group.as_str(), "batches", no.as_str(), "jobs", job.as_str(), "log"];
-        let attempt = self.said.value("attempt").map(|attempt| ("attempt", attempt));
+        let attempt = self.arguments.value("attempt").map(|attempt| ("attempt", attempt));
         let mut after: Option<String> = None;
         loop {
             let mut query: Vec<(&str, String)> = attempt.clone().into_iter().collect();
@@ -68,7 +68,7 @@ impl ServerVerb<'_> {
             after = page["last"].as_str().map(str::to_owned).or(after);
             let is_over = page["is_over"].as_bool().unwrap_or(true);
             if page["next"].is_null() {
-                if is_over || !self.said.has_flag("follow") {
+                if is_over || !self.arguments.has_flag("follow") {
                     return Ok(VerbResult::Well);
                 }
                 tokio::time::sleep(LOOK).await;

@@ -366,7 +366,8 @@ schedules:
     let (code, found) = document(path, &[]);
     assert_eq!(code, 2, "{found}");
     let findings = found["preflight"]["findings"].as_array().expect("findings");
-    let said: Vec<_> = findings.iter().map(|f| f["message"]["en"].as_str().expect("words")).collect();
+    let said: Vec<_> =
+        findings.iter().map(|f| f["message"]["en"].as_str().expect("words")).collect();
     assert_eq!(
         said,
         [

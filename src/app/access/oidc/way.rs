@@ -139,8 +139,9 @@ fn client_secret(oidc: &Oidc) -> Result<Option<SecretString>> {
     }
     if !oidc.client_secret_env.is_empty() {
         let name = &oidc.client_secret_env;
-        let said = || format!("read the environment variable {name} (http.oidc.client_secret_env)");
-        return Ok(Some(std::env::var(name).with_context(said)?.into()));
+        let context =
+            || format!("read the environment variable {name} (http.oidc.client_secret_env)");
+        return Ok(Some(std::env::var(name).with_context(context)?.into()));
     }
     if oidc.client_secret_file.as_os_str().is_empty() {
         return Ok(None);
