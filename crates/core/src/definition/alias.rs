@@ -1,5 +1,5 @@
-//! Aliases: other codes by which dependencies and parameters may name a job. A definition that
-//! leaves this module names jobs by their codes only.
+//! Resolves aliases: alternative codes by which dependencies and parameters may name a job. The result names jobs by
+//! their codes only.
 
 use crate::definition::fault::FaultReport;
 use crate::definition::raw::{RawJob, RawParam};
@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct Aliases(HashMap<String, String>);
 
 impl Aliases {
-    /// The aliases of the jobs of a group; one that means two things is in the report.
+    /// Collects the aliases of a group's jobs; an ambiguous alias is reported.
     pub(crate) fn collect(jobs: &[&RawJob], report: &mut FaultReport) -> Self {
         let codes: HashSet<&str> = jobs.iter().map(|j| j.code.value.as_str()).collect();
         let mut found: HashMap<String, String> = HashMap::new();
@@ -43,7 +43,7 @@ impl Aliases {
         Self(found)
     }
 
-    /// The code that a word means: itself, unless it is an alias.
+    /// The code for a word: the word itself, unless it is an alias.
     pub(crate) fn resolve_word<'a>(&'a self, word: &'a str) -> &'a str {
         self.0.get(word).map_or(word, String::as_str)
     }
@@ -66,7 +66,7 @@ impl Aliases {
         }
     }
 
-    /// `${jobs.ALIAS.NAME}` with the code; all else as it was written.
+    /// Replaces the alias in `${jobs.ALIAS.NAME}` by the code; all other text is unchanged.
     fn in_text(&self, text: &str) -> String {
         let mut said = String::new();
         let mut rest = text;
@@ -83,7 +83,7 @@ impl Aliases {
         said + rest
     }
 
-    /// `ALIAS.NAME` with the code; all else, and what is quoted, as it was written.
+    /// Replaces the alias in `ALIAS.NAME` by the code; all other text and quoted text is unchanged.
     fn in_condition(&self, text: &str) -> String {
         let mut said = String::new();
         let mut word = String::new();
@@ -104,14 +104,14 @@ impl Aliases {
         said + &self.in_name(&word)
     }
 
-    /// A code may hold dots itself, so each dot may be the one before the output's name.
+    /// A code may itself contain dots, so each dot may be the one before the output's name.
     fn in_name(&self, name: &str) -> String {
         let meant =
             name.match_indices('.').find_map(|(at, _)| Some((self.0.get(&name[..at])?, at)));
         meant.map_or_else(|| name.to_owned(), |(code, at)| format!("{code}{}", &name[at..]))
     }
 
-    /// The same in what was made already: a list of items.
+    /// The same in a list of items that is already built.
     pub(crate) fn settle(&self, job: &mut JobDef) {
         let Some(list) = &mut job.for_each else { return };
         match &mut list.items {

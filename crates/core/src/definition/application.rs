@@ -1,4 +1,4 @@
-//! The application of a job: `application: {host, file, …}`, read and checked.
+//! Reads and checks the application of a job: `application: {host, file, …}`.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::Fields;
@@ -54,7 +54,7 @@ pub(crate) fn read_application(fields: &mut Fields<'_>) -> Option<Located<Applic
     ))
 }
 
-/// Checks that the host exists and that every argument can be filled.
+/// Checks that the host exists and that every argument can be resolved.
 pub(crate) fn check_application(
     whose: &str,
     call: &Located<ApplicationCall>,

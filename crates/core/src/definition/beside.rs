@@ -1,14 +1,14 @@
-//! Scripts in files beside the definition.
+//! Exports long scripts to separate files.
 
 use crate::domain::executor::GlueLanguage;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef};
 use std::collections::{HashMap, HashSet};
 
-/// Path and text of each script that does not stand in the definition.
+/// Path and text of each script in a separate file.
 pub(super) type ReferencedScripts<'a> = HashMap<(&'a GroupCode, &'a JobCode), (String, &'a str)>;
 
-/// The scripts of more than `longest` lines, each with a path of its own.
+/// The scripts of more than `longest` lines, each with a unique path.
 pub(super) fn scripts_beside(defs: &Definition, longest: usize) -> ReferencedScripts<'_> {
     let mut taken = HashSet::new();
     let mut found = HashMap::new();
@@ -27,7 +27,7 @@ pub(super) fn scripts_beside(defs: &Definition, longest: usize) -> ReferencedScr
     found
 }
 
-/// What the name of a script's file ends with.
+/// The extension of a script's file.
 fn ending(job: &JobDef) -> &str {
     match job.executor.as_ref().and_then(|call| call.language) {
         Some(GlueLanguage::Groovy) => "groovy",

@@ -1,4 +1,4 @@
-//! The body of a job: complete, fit for its type, and what its source can run.
+//! Validates the body of a job: complete, suitable for its type, and executable on its source.
 
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::files::DefinitionFiles;
@@ -10,7 +10,7 @@ use crate::domain::job::{BodyPart, JobDef, JobKind, SqlText, TransactionMode};
 use crate::domain::source::DialectName;
 use std::collections::BTreeMap;
 
-/// Gives `def` the body that the user wrote, and reports what its type lacks or would ignore.
+/// Sets the body of `def`, and reports parts that its type requires or ignores.
 pub(crate) fn read_body(
     def: &mut JobDef,
     whose: &str,
@@ -26,7 +26,7 @@ pub(crate) fn read_body(
     check_dialect(whose, raw, def, around.sources, report);
 }
 
-/// Whether a type needs or may have a part.
+/// Whether a type requires or permits a part.
 pub(crate) fn understands(kind: &JobKind, part: BodyPart) -> bool {
     kind.needs.contains(&part) || kind.may_have.contains(&part)
 }
@@ -51,8 +51,8 @@ fn body_key(part: BodyPart) -> &'static str {
     }
 }
 
-/// Refuses keys of the job that its type would ignore. Defaults are not checked: they are for the
-/// jobs that understand them.
+/// Rejects keys of the job that its type ignores. Defaults are not checked: they apply to the jobs whose type uses
+/// them.
 fn refuse_foreign_parts(
     whose: &str,
     raw: &RawJob,
@@ -62,7 +62,7 @@ fn refuse_foreign_parts(
 ) {
     let own = &raw.settings;
     let place = |text: &Setting<String>| text.as_ref().map(|t| t.at.clone());
-    // `one` is what every job has; a definition written out by us says so for each.
+    // `one` is the default, and an exported definition states it for every job.
     let odd = |t: &&Located<TransactionMode>| t.value != TransactionMode::One;
     let transaction = own.transaction.as_deref().filter(odd).map(|t| t.at.clone());
     let recorded = own.tx.as_ref().filter(|tx| tx.value.is_recorded()).map(|tx| tx.at.clone());

@@ -1,38 +1,38 @@
-//! What reading one definition may cost. A file of ours may cost more than one that a stranger sends.
+//! Limits the cost of reading one definition. A local file may cost more than one that another client sends.
 
 use crate::definition::fault::{FaultReport, SourcePlace};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Limits of one reading. Each refusal names the limit, the setting that holds it and the place.
+/// Limits for reading one definition. Each refusal names the limit, its setting and the place.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Bytes of all files together.
+    /// Total bytes of all files.
     pub bytes: usize,
     /// Levels of nesting.
     pub depth: usize,
-    /// Values of one file.
+    /// Number of values in one file.
     pub nodes: usize,
-    /// Values that aliases of one file repeat.
+    /// Number of values repeated by aliases in one file.
     pub aliases: usize,
-    /// Jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// Items of one `for_each`.
+    /// Number of items in one `for_each`.
     pub for_each_items: usize,
-    /// Whether `[limits]` of a server holds the limits, so that its administrator can raise them.
+    /// Whether the limits come from `[limits]` of a server, so that its administrator can raise them.
     pub is_of_server: bool,
-    /// Set from outside once the time is over; the reading then stops at its next stage.
+    /// Set by the caller when time is up; reading then stops at its next stage.
     pub expired: Arc<AtomicBool>,
 }
 
-/// So many times the values of one file may be given to jobs by templates and defaults.
+/// Factor between the values of one file and the values that templates and defaults may add to jobs.
 const COPIES: usize = 4;
 
-/// The setting of each limit, as a refusal names it.
+/// The prefix of each limit's setting, for refusals.
 const SETTING: &str = "limits.definition_";
 
 impl Default for Budget {
-    /// For files of this machine: some 100,000 jobs.
+    /// For local files: about 100,000 jobs.
     fn default() -> Self {
         Self {
             bytes: 1024 * 1024 * 1024,
@@ -47,7 +47,7 @@ impl Default for Budget {
     }
 }
 
-/// One limit of a budget that was passed.
+/// A limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     Bytes,
@@ -60,7 +60,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The end of its setting's name.
+    /// The suffix of the setting's name.
     fn key(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
@@ -73,7 +73,7 @@ impl Limit {
         }
     }
 
-    /// What there is too much of.
+    /// What exceeds the limit.
     fn limit_noun(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
@@ -86,12 +86,12 @@ impl Limit {
         }
     }
 
-    /// Whom to ask for more.
+    /// Who can raise the limit.
     fn whom_to_ask(self) -> String {
         format!("ask the administrator of the server to raise {SETTING}{}", self.key())
     }
 
-    /// What to do about it.
+    /// The hint.
     fn limit_hint(self) -> &'static str {
         match self {
             Self::Aliases => "write fewer aliases, or use a template",
@@ -103,7 +103,7 @@ impl Limit {
 }
 
 impl Budget {
-    /// The size of a limit; the time is the caller's.
+    /// The value of a limit; the time limit belongs to the caller.
     fn limit_size(&self, limit: Limit) -> usize {
         match limit {
             Limit::Bytes => self.bytes,
@@ -122,14 +122,14 @@ impl Budget {
 }
 
 impl FaultReport {
-    /// Refuses what passes a limit of the budget.
+    /// Rejects what exceeds a limit of the budget.
     pub fn refuse_beyond(&mut self, limit: Limit, at: &SourcePlace) {
         let most = self.budget().limit_size(limit);
         let hint = self.with_setting(limit, limit.limit_hint());
         self.fault(at, format!("more than {most} {}", limit.limit_noun()), hint);
     }
 
-    /// A hint, and where a server holds the limit, whom to ask to raise which setting.
+    /// A hint; if a server sets the limit, also whom to ask to raise which setting.
     fn with_setting(&self, limit: Limit, hint: &str) -> String {
         match self.budget().is_of_server {
             true => format!("{hint}; or {}", limit.whom_to_ask()),
@@ -137,7 +137,7 @@ impl FaultReport {
         }
     }
 
-    /// Whether there are no more than the limit says; reported when there are.
+    /// Whether `count` is within the limit; if not, it is reported.
     pub fn is_within(&mut self, limit: Limit, count: usize, at: &SourcePlace) -> bool {
         let fits = count <= self.budget().limit_size(limit);
         if !fits {
@@ -146,7 +146,7 @@ impl FaultReport {
         fits
     }
 
-    /// Whether a template, or defaults, may give so many values more to a job; reported when not.
+    /// Whether a template or defaults may add this many values to a job; if not, it is reported.
     pub fn may_copy(&mut self, values: usize, at: &SourcePlace) -> bool {
         let most = self.budget().nodes.saturating_mul(COPIES);
         if self.add_copied(values) <= most {
@@ -158,7 +158,7 @@ impl FaultReport {
         false
     }
 
-    /// Whether there is time left; reported when there is none.
+    /// Whether time is left; if not, it is reported.
     pub fn has_time(&mut self, at: &SourcePlace) -> bool {
         if !self.budget().is_expired() {
             return true;

@@ -1,5 +1,5 @@
-//! Builds the definition from what the user wrote: names resolved, files embedded, everything
-//! checked.
+//! Builds the definition from the raw one: resolves names, embeds files and runs all checks. Output: the definition,
+//! and faults and warnings in the report.
 
 use crate::definition::check;
 use crate::definition::declare;
@@ -26,7 +26,7 @@ use crate::domain::source::DataSource;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The group of a file that defines none.
+/// The default group of a file that defines no group.
 const DEFAULT_GROUP: &str = "default";
 
 /// Builds a definition; it is valid if the report contains no fault.
@@ -99,7 +99,7 @@ pub(crate) fn build(
     (Definition { externals, shared, schedules, ..made }, schedule_places)
 }
 
-/// Reports the secrets that parameters of the groups name and may not.
+/// Reports secrets in the parameters of groups that the groups may not use.
 fn report_group_uses(
     groups: &[Group],
     places: &[Located<String>],
@@ -113,7 +113,7 @@ fn report_group_uses(
     }
 }
 
-/// What the file itself says about who may use its data sources, its secrets and the hosts that these are sent to.
+/// The access rules in the file itself, for its data sources, its secrets and the hosts that receive them.
 fn access_rules(
     sources: &[DataSource],
     secrets: &[SecretSource],
@@ -133,7 +133,7 @@ fn warn_of_empty(places: &[Located<String>], jobs: &[job::CheckedJob], report: &
     }
 }
 
-/// Of what a list holds twice under one name only the first is kept.
+/// Keeps only the first of several list entries with the same name.
 fn each_once(raw: &mut Raw, report: &mut FaultReport) {
     drop_doubles("source", &mut raw.sources, |s| &s.name, report);
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
@@ -143,8 +143,8 @@ fn each_once(raw: &mut Raw, report: &mut FaultReport) {
     drop_doubles("schedule", &mut raw.schedules, |s| &s.code, report);
 }
 
-/// Gives each job its group: its own word, that of the defaults of its file, or the first group where there is none or
-/// it does not exist, which `make_job::make_job` reports.
+/// Sets the group of each job: its own, else the default of its file. If neither is given or the group does not exist,
+/// the first group is used and `make_job::make_job` reports the fault.
 fn set_groups(raw: &mut Raw) {
     let groups: Vec<Arc<str>> = match &raw.groups[..] {
         [] => vec![Arc::from(DEFAULT_GROUP)],
@@ -158,7 +158,7 @@ fn set_groups(raw: &mut Raw) {
     }
 }
 
-/// Of two jobs of a group with one code only the first is kept.
+/// Keeps only the first of several jobs of a group with the same code.
 fn drop_double_jobs(jobs: &mut Vec<RawJob>, report: &mut FaultReport) {
     let mut places: HashMap<Arc<str>, HashMap<String, SourcePlace>> = HashMap::new();
     jobs.retain(|job| {
@@ -179,11 +179,11 @@ fn report_double(one: &str, code: &Located<String>, first: &SourcePlace, report:
     report.fault(&code.at, what, "rename one of the two or remove it");
 }
 
-/// Dependencies within a group, and those on other batches.
+/// Dependencies within a group, and dependencies on other batches.
 type BuiltDependencies = (Vec<RawDependency>, Vec<RawExternalDependency>);
 
-/// All dependencies: those of each job in its order, then those of the list of their own. They are taken out of the
-/// jobs: a million of them are not held twice.
+/// All dependencies: first those of each job in its order, then those of the separate list. They are moved out of the
+/// jobs, so that a million of them are not held twice.
 fn waits(
     jobs: &mut [RawJob],
     others: Vec<RawListed>,
@@ -231,7 +231,7 @@ fn waits(
     (own, outside)
 }
 
-/// Of a dependency on another batch, the code and group of the job that it names.
+/// Resolves the code and group of the job in a dependency on another batch.
 fn name_external(parent: &mut RawParent, own: &Arc<str>, names: &JobNames) {
     let Some(word) = parent.job() else { return };
     let code = match parent.group() {
@@ -252,7 +252,7 @@ fn name_external(parent: &mut RawParent, own: &Arc<str>, names: &JobNames) {
     }
 }
 
-/// The job that waits of a list of its own, where no group is given.
+/// The waiting job of an entry in the separate list, if it states no group.
 fn listed_job(
     word: &Located<String>,
     names: &JobNames,
@@ -298,7 +298,7 @@ fn listed_wait(
     }
 }
 
-/// Keeps the first of each code. A map by code cannot hold two; a list can.
+/// Keeps the first entry of each code. A map by code cannot contain duplicates; a list can.
 fn drop_doubles<T>(
     one: &str,
     items: &mut Vec<T>,

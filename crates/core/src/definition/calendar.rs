@@ -1,7 +1,7 @@
-//! Files with the days of a calendar: JSON, CSV or ICS in, days and the years they are complete for out.
+//! Reads the days of a calendar from JSON, CSV or ICS. Output: the days, and the years for which they are complete.
 //!
-//! ICS is read here and not by a crate: `icalendar`, the one that is kept, gives the lines of its own
-//! normalised text and stops at the first fault, and a fault must name the line of the user's file.
+//! ICS is parsed here and not by a crate: `icalendar`, the maintained one, reports lines of its own normalized text and
+//! stops at the first fault, while a fault must name the line of the user's file.
 
 mod csv;
 mod ics;
@@ -20,15 +20,15 @@ use std::sync::Arc;
 
 pub use write::write_calendar;
 
-/// Longest name of a day or a calendar, in characters.
+/// Maximum length of the name of a day or a calendar, in characters.
 const LABEL_MAX: usize = 200;
-/// Most days of one event or file; a century of 40 holidays is 4,000.
+/// Maximum number of days of one event or file; a century of 40 holidays a year is 4,000.
 const DAYS_MAX: usize = 20_000;
 
-/// In which form a file is.
+/// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalendarForm {
-    /// A list per year, ours or that of holiday-cn.
+    /// One list per year, in our format or that of holiday-cn.
     Json,
     /// `date,kind,label`.
     Csv,
@@ -37,7 +37,7 @@ pub enum CalendarForm {
 }
 
 impl CalendarForm {
-    /// By the ending of the file's name.
+    /// Derives the format from the extension of the file.
     pub fn from_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
@@ -49,27 +49,26 @@ impl CalendarForm {
     }
 }
 
-/// What a file says of a calendar.
+/// The content of a calendar file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct CalendarFile {
-    /// Its code, where the file has one.
+    /// Code of the calendar, if the file has one.
     pub code: Option<CalendarCode>,
-    /// Its name.
+    /// Name of the calendar.
     pub name: Option<String>,
-    /// Its weekend.
+    /// Weekend of the calendar.
     pub weekend: Option<Weekend>,
-    /// What it is combined of; only in what `export` wrote.
+    /// The combined members; only in files written by `export`.
     pub combines: Option<Combine>,
-    /// The days.
     pub days: BTreeMap<NaiveDate, CalendarDayRule>,
     /// Years for which the list is complete.
     pub years: BTreeSet<i32>,
-    /// What is allowed and worth a look.
+    /// Findings that are permitted, but probably not intended.
     pub warnings: Vec<DefinitionFault>,
 }
 
 impl CalendarFile {
-    /// The calendar of this file alone; what the file does not say is as in `old`, or usual.
+    /// The calendar of this file alone; what the file omits comes from `old`, or from the defaults.
     pub fn calendar(&self, code: &CalendarCode, old: Option<&Calendar>) -> Calendar {
         let base = old.cloned().unwrap_or_else(|| Calendar::with_defaults(code.clone()));
         Calendar {
@@ -83,8 +82,8 @@ impl CalendarFile {
     }
 }
 
-/// Reads a file with days. `years` names the years that it is complete for, where the file itself cannot
-/// (CSV, ICS); when empty they are those of its days. Every fault is reported, not just the first.
+/// Reads a file with days. `years` names the years for which it is complete, since CSV and ICS files cannot state them;
+/// if empty, they are derived from the days. Every fault is reported, not only the first.
 pub fn read_calendar(
     path: &Path,
     text: &str,
@@ -114,7 +113,7 @@ pub fn read_calendar(
     Ok(made)
 }
 
-/// Days as they are found in a file.
+/// Collects days while a file is read.
 struct CalendarFileDays {
     file: Arc<str>,
     made: CalendarFile,
@@ -122,7 +121,7 @@ struct CalendarFileDays {
     report: FaultReport,
 }
 
-/// One day of a file.
+/// One day as the file states it.
 struct CalendarFileEntry {
     at: SourcePlace,
     date: NaiveDate,
@@ -145,7 +144,7 @@ impl CalendarFileDays {
         SourcePlace::new(&self.file, line)
     }
 
-    /// Takes a day, unless another of the file contradicts it.
+    /// Adds a day, unless it contradicts another one of the file.
     fn add_entry(&mut self, entry: CalendarFileEntry) {
         let CalendarFileEntry { at, date, kind, label, origin } = entry;
         let label = label.map(|l| l.trim().to_owned()).filter(|l| !l.is_empty());
@@ -171,12 +170,12 @@ impl CalendarFileDays {
         self.made.days.insert(date, CalendarDayRule { kind, label, origin });
     }
 
-    /// Reads a date, `YYYY-MM-DD` or `YYYYMMDD`, between the years 1 and 9999.
+    /// Parses a date, `YYYY-MM-DD` or `YYYYMMDD`, between the years 1 and 9999.
     fn parse_date(&mut self, at: &SourcePlace, text: &str) -> Option<NaiveDate> {
         let forms = ["%Y-%m-%d", "%Y%m%d"];
         let found = forms.iter().find_map(|form| {
             let date = NaiveDate::parse_from_str(text.trim(), form).ok()?;
-            // chrono reads +12025-1-1 too.
+            // chrono also accepts +12025-1-1.
             (date.format(form).to_string() == text.trim()).then_some(date)
         });
         let found = found.filter(|date| (1..=9999).contains(&date.year()));
@@ -187,10 +186,11 @@ impl CalendarFileDays {
         found
     }
 
-    /// Which years a file is complete for that does not say so: those of its days. A year of which it
-    /// has only days of the last week, beside the one after, belongs to the list of that; so does one with
-    /// only days of the first week to the list before. Taken for complete, it would lose its holidays. Of
-    /// years that have no more than that on both sides of New Year, no list can be told: each is its own.
+    /// The years for which a file that does not state them is complete: those of its days. A year with only days of its
+    /// last week belongs to the list of the following year, if the file has that year; one with only days of its first
+    /// week belongs to the list of the previous year. If such a year counted as complete, the calendar would lose its
+    /// holidays. If both years around a New Year have only such days, neither list can be inferred, and each year
+    /// counts for itself.
     fn years_of_days(&mut self, given: &BTreeSet<i32>) {
         let all: BTreeSet<i32> = self.made.days.keys().map(|d| d.year()).collect();
         let only = |year: i32, fits: fn(&NaiveDate) -> bool| {
@@ -230,7 +230,7 @@ impl CalendarFileDays {
         }
         let years = &self.made.years;
         for (date, day) in &mut self.made.days {
-            // The list that a day beyond the years belongs to is the nearest.
+            // A day outside all complete years belongs to the nearest list.
             let year = date.year();
             let near = years.iter().min_by_key(|y| (y.abs_diff(year), Reverse(**y)));
             day.origin = DayOrigin::List(near.copied().unwrap_or(year));
@@ -242,7 +242,7 @@ fn is_bad_label(label: &str) -> bool {
     label.chars().count() > LABEL_MAX || label.contains(char::is_control)
 }
 
-/// The kind that a word of a file means.
+/// Parses the kind of a day.
 fn kind_of(word: &str) -> Option<DayKind> {
     match word.trim().to_lowercase().as_str() {
         "off" | "holiday" | "休" => Some(DayKind::Off),

@@ -1,4 +1,4 @@
-//! Checks that hold between jobs: what waits for what, and what uses whose output.
+//! Checks references between jobs: dependencies, and uses of outputs.
 
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::job::CheckedJob;
@@ -12,9 +12,9 @@ use crate::domain::job::{JobDef, JobDependency, Param, ParamMode, output_of};
 use crate::domain::params::{Reference, references};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-/// Beyond so many unknown names a file is of another kind, and looking for near ones costs time.
+/// Number of unknown names after which suggestions stop: such a file is of another kind, and suggestions take time.
 const HINTS: usize = 50;
-/// Circles reported at most.
+/// Maximum number of cycles reported.
 const CIRCLES: usize = 20;
 
 /// Outputs that every job has.
@@ -23,11 +23,11 @@ const ALWAYS: [&str; 3] = ["exit_code", "rows_affected", "result_rows"];
 const SUB_BATCH_OUTPUTS: [&str; 6] =
     ["batch_no", "batch_id", "status", "jobs", "ended_well", "failed"];
 
-/// A dependency with the line it stands on.
+/// A dependency with its line.
 type PlacedDependency = Located<JobDependency>;
 
-/// Dependencies between jobs that exist, each once; everything else is in the report. `names` are
-/// all names the user wrote, also those of jobs that could not be made.
+/// The dependencies between existing jobs, each once; all others are reported. `names` are all names in the file,
+/// including those of jobs that could not be built.
 pub(crate) fn dependencies(
     raw: Vec<RawDependency>,
     jobs: &[CheckedJob],
@@ -40,7 +40,7 @@ pub(crate) fn dependencies(
         .collect();
     let seen = HashSet::with_capacity(raw.len());
     let mut check = DependencyCheck { by_code, seen, names, unknown: 0 };
-    // Where they stand: of a million the list is 100 MB.
+    // Only places: the list of a million dependencies takes 100 MB.
     let found: Vec<PlacedDependency> =
         raw.into_iter().filter_map(|one| check.place(one, report)).collect();
     drop(check);
@@ -50,17 +50,17 @@ pub(crate) fn dependencies(
     found
 }
 
-/// What dependencies are held against.
+/// What dependencies are checked against.
 struct DependencyCheck<'a> {
     by_code: HashMap<(&'a str, &'a str), (u32, &'a CheckedJob)>,
     seen: HashSet<(u32, u32)>,
     names: &'a JobNames,
-    /// Names that nobody has, so far.
+    /// Number of unknown names so far.
     unknown: usize,
 }
 
 impl DependencyCheck<'_> {
-    /// The dependency, when both of its jobs exist and it is the first of its kind.
+    /// The dependency, if both of its jobs exist and it is not a duplicate.
     fn place(&mut self, one: RawDependency, report: &mut FaultReport) -> Option<PlacedDependency> {
         let (group, job, parent) = (&*one.group, &*one.job, one.depends_on.value.as_str());
         let (is_job, is_parent) =
@@ -100,8 +100,7 @@ impl DependencyCheck<'_> {
     }
 }
 
-/// The condition of an edge; one that cannot be read, or that the job's rule would ignore, is in the
-/// report.
+/// The condition of an edge; a condition that is invalid, or that the job's rule would ignore, is reported.
 pub(crate) fn read_condition(
     job: &CheckedJob,
     text: Option<&Located<String>>,
@@ -118,8 +117,8 @@ pub(crate) fn read_condition(
     let word = text.value.trim();
     let is_name = word.chars().all(|c| c.is_alphanumeric() || c == '_');
     if is_name && !WORDS.contains(&word) {
-        // As an expression it would be an output of that name, true or false; far more likely it is
-        // one of the four, misspelt, and the branch would silently never be taken.
+        // As an expression it would be a boolean output of that name. Far more likely it is a misspelt condition word,
+        // and the branch would silently never be taken.
         let what = format!("job {code}: when: {word:?} is not a condition");
         let hint = did_you_mean(word, WORDS);
         let cure = format!("{hint}write success, failure, done, skipped, or {word} == true");
@@ -189,7 +188,7 @@ fn warn_of_inactive(
     }
 }
 
-/// Reports each circle once, on the line of one of its dependencies.
+/// Reports each cycle once, on the line of one of its dependencies.
 fn circles(jobs: &[CheckedJob], found: &[PlacedDependency], report: &mut FaultReport) {
     let mut by_group: BTreeMap<&GroupCode, (Vec<JobCode>, Vec<&PlacedDependency>)> =
         BTreeMap::new();
@@ -226,8 +225,7 @@ fn circles_in_group(codes: &[JobCode], found: &[&PlacedDependency], report: &mut
     }
 }
 
-/// Reports parameters that use the output of a job which does not come before theirs. They name jobs of their own
-/// group.
+/// Reports parameters that use the output of a job that does not come before theirs. They name jobs of their own group.
 pub(crate) fn outputs(
     jobs: &[CheckedJob],
     dependencies: &[JobDependency],
@@ -275,10 +273,10 @@ fn outputs_in_group(jobs: &[&CheckedJob], parents: &ParentsOf<'_>, report: &mut 
     }
 }
 
-/// Which uses of an output have the job that hands it out before the job that uses it.
+/// The uses of an output in which the producing job comes before the using job.
 ///
-/// Asked for each job that hands something out, and no further than to the jobs that use it: the jobs above each job
-/// that uses something were 26 times as much work for 8,000 jobs as for 1,000.
+/// The search starts at each producer and goes no further than the jobs that use it. A search upwards from each using
+/// job took 26 times as long for 8,000 jobs as for 1,000.
 struct OrderedUses<'a>(HashSet<(&'a JobCode, &'a JobCode)>);
 
 impl<'a> OrderedUses<'a> {
@@ -321,7 +319,7 @@ fn children_of<'a>(parents: &ParentsOf<'a>) -> ParentsOf<'a> {
     children
 }
 
-/// Which of `wanted` are found along `next` from a job, nearest first; no further than to the last of them.
+/// Which of `wanted` are reachable along `next` from a job, nearest first; the search stops at the last of them.
 fn found_along<'a>(
     from: &'a JobCode,
     next: &ParentsOf<'a>,
@@ -342,8 +340,8 @@ fn found_along<'a>(
     found
 }
 
-/// Reports an output that the job it is asked of can never have: its type hands out others, or it is a
-/// slip for one that the job declares. The columns of result sets are not known here.
+/// Reports an output that the producing job can never have: its type has other outputs, or it is a typing error for a
+/// declared one. The columns of result sets are not known here.
 fn undeclared(
     job: &CheckedJob,
     param: &str,
@@ -400,7 +398,7 @@ fn undeclared(
     }
 }
 
-/// Every name of a job's own condition is an output of a job above it.
+/// Checks that every name in a job's own condition is an output of an upstream job.
 fn condition<'a>(
     job: &'a CheckedJob,
     codes: &HashSet<&'a JobCode>,
@@ -432,7 +430,7 @@ fn condition<'a>(
     }
 }
 
-/// Reports parameters without a value that two parents are known to hand out.
+/// Reports parameters without a value that two parents provide.
 fn several_parents(jobs: &[&CheckedJob], parents: &ParentsOf<'_>, report: &mut FaultReport) {
     let by_code: HashMap<&JobCode, &CheckedJob> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
     for job in jobs {

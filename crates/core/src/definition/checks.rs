@@ -1,4 +1,4 @@
-//! What success rules and checks mean: conditions readable, names given, queries fit for their source.
+//! Validates success rules and checks: conditions parse, names are defined, queries fit their source.
 
 use crate::definition::body::{sql_text, understands};
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
@@ -13,20 +13,19 @@ use crate::domain::source::{DataSource, DialectName};
 use crate::domain::value::expr::Expr;
 use std::collections::HashSet;
 
-/// Names that every check may use beside the job's parameters.
+/// Names that every check may use, in addition to the job's parameters.
 const GIVEN: [&str; 4] = ["batch_no", "group", "job_code", "business_date"];
-/// Longest name of a check, in characters.
+/// Maximum length of the name of a check, in characters.
 const NAME_MAX: usize = 100;
 
-/// Who said it: what a job says and cannot mean is a fault, what the defaults say and a job cannot
-/// mean is for other jobs.
+/// Origin of a check: if it does not apply to the job, it is a fault in the job itself, and ignored in the defaults.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CheckOrigin {
     Job,
     Defaults,
 }
 
-/// Gives `def` its success rules and checks.
+/// Sets the success rules and checks of `def`.
 pub(crate) fn read_checks(
     def: &mut JobDef,
     whose: &str,
@@ -92,7 +91,7 @@ fn success(
     made
 }
 
-/// What is wrong with a name in a rule that a job of this type never hands back, and what to do.
+/// The problem and the hint for a name in a rule that a job of this type never returns.
 fn not_given(name: &str, def: &JobDef, kind: &JobKind) -> Option<(String, String)> {
     let is_script = understands(kind, BodyPart::Script);
     let has_results = understands(kind, BodyPart::ProcName) || understands(kind, BodyPart::Sql);
@@ -100,7 +99,7 @@ fn not_given(name: &str, def: &JobDef, kind: &JobKind) -> Option<(String, String
     let is_result = of_results.contains(&name) || name.starts_with("result.");
     let what = format!("{name} is nothing that a job of type {} hands back", kind.name);
     if is_script {
-        // Its own outputs are lines that it prints, so they are known when it has run.
+        // Its own outputs are lines that it prints, so they are only known after it has run.
         let cure = "use exit_code, or a NAME that it prints as ::output NAME=value";
         return is_result.then(|| (what, cure.to_owned()));
     }
@@ -127,7 +126,7 @@ fn not_given(name: &str, def: &JobDef, kind: &JobKind) -> Option<(String, String
     Some((what, cure))
 }
 
-/// Makes the checks of one job.
+/// Builds the checks of one job.
 struct Maker<'a> {
     whose: &'a str,
     from: CheckOrigin,
@@ -161,7 +160,7 @@ impl Maker<'_> {
         let own = self.source(whose, &raw.name.at, &raw.query, report)?;
         let sql = self.read_query(whose, &raw.name.at, &raw.query, own, report)?;
         let expect = self.expect(whose, raw.expect.as_ref()?, own, report)?;
-        // The job's own source is not written down again: it may be changed in one place.
+        // The job's own source is not stored again, so that it can be changed in one place.
         let is_own = raw.query.source.is_none() && self.def.source.as_ref() == Some(&own.name);
         Some(DataCheck {
             name: raw.name.value.clone(),
@@ -172,7 +171,7 @@ impl Maker<'_> {
         })
     }
 
-    /// The check's source: its own word, the job's, the default one, or the only one.
+    /// The source of the check: its own, the job's, the default one, or the only one.
     fn source(
         &self,
         whose: &str,
@@ -211,7 +210,7 @@ impl Maker<'_> {
         None
     }
 
-    /// The text of a query, one statement in the dialect of its source, all names given.
+    /// The text of a query: one statement in the dialect of its source, with all names defined.
     fn read_query(
         &self,
         whose: &str,

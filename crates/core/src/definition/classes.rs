@@ -1,9 +1,7 @@
-//! What `tx` and `on_unknown` of a job mean: a body that can be one transaction, a policy that can
-//! come to bear.
+//! Validates `tx` and `on_unknown` of a job: the body can be one transaction, and the policy can take effect.
 //!
-//! A class from the defaults is for the types that can have one. A job of such a type whose body is
-//! no single transaction is not left out in silence: who reads the defaults would believe that it
-//! happens exactly once.
+//! A class in the defaults applies to the types that support one. If a job of such a type has a body that is not a
+//! single transaction, this is reported: readers of the defaults would otherwise believe that it runs exactly once.
 
 use crate::definition::body::understands;
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
@@ -14,7 +12,7 @@ use crate::domain::source::transaction_scan::breaks_transaction;
 use crate::domain::source::tx_class::{OnUnknown, TxClass};
 use crate::domain::source::{DataSource, DialectName};
 
-/// Gives `def` its class and its policy, and reports what cannot be kept.
+/// Sets the class and policy of `def`, and reports what is impossible.
 pub(crate) fn read_class(
     def: &mut JobDef,
     whose: &str,
@@ -36,7 +34,7 @@ pub(crate) fn read_class(
     match (&own.on_unknown, &defaults.on_unknown) {
         (Some(policy), _) => own_policy(def, whose, policy, kind, report),
         (None, Some(policy)) => {
-            // A default that a job may not have is for other jobs; without one it is held.
+            // A default that the job may not have is meant for other jobs; without a policy the job is held.
             let fits = policy.value != OnUnknown::Retry || def.idempotent;
             def.on_unknown = (fits && !def.tx.is_recorded()).then_some(policy.value);
         }
@@ -70,12 +68,12 @@ fn own_policy(
     }
 }
 
-/// A job that is to be one transaction with the record of it.
+/// A job whose effect and its record are one transaction.
 struct TransactionalJob<'a> {
     def: &'a JobDef,
     whose: &'a str,
     tx: &'a Located<TxClass>,
-    /// `defaults`, when they say so and not the job.
+    /// `defaults`, if they set the class and the job does not.
     of_defaults: Option<&'a str>,
 }
 

@@ -1,22 +1,22 @@
-//! Comments in the text of a definition that was written by `export`: at its head, and above jobs.
+//! Adds comments to the exported text of a definition: at its top, and above jobs.
 
 use crate::domain::id::JobCode;
 use std::collections::BTreeMap;
 
-/// Longest line of a comment, in characters.
+/// Maximum length of a line of a comment, in characters.
 const COLUMNS: usize = 100;
 
-/// What is to stand beside a definition.
+/// The comments to add.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comments {
-    /// Lines before everything.
+    /// Lines at the top.
     pub head: Vec<String>,
     /// Lines above jobs.
     pub jobs: BTreeMap<JobCode, Vec<String>>,
 }
 
-/// Adds comments to the YAML text that `export` makes of a definition whose jobs are a map. Comments of jobs that the
-/// text does not have come to its head, so that none is lost.
+/// Adds comments to the YAML text that `export` generates for a definition whose jobs are a map. Comments of jobs that
+/// the text does not contain go to the top, so that none is lost.
 pub fn add_comments(text: &str, comments: &Comments) -> String {
     let mut left: BTreeMap<String, &Vec<String>> =
         comments.jobs.iter().map(|(code, lines)| (code.to_string(), lines)).collect();
@@ -48,7 +48,7 @@ pub fn add_comments(text: &str, comments: &Comments) -> String {
     whole
 }
 
-/// The code before the colon that ends a key, which may stand in quotes.
+/// The code before the colon at the end of a key, which may be quoted.
 fn job_of_key(key: &str) -> Option<String> {
     let key = match key.strip_suffix(':') {
         Some(key) => key,
@@ -58,7 +58,7 @@ fn job_of_key(key: &str) -> Option<String> {
     Some(key.trim_matches(['"', '\'']).to_owned())
 }
 
-/// One comment, wrapped; what would end its line is a blank.
+/// Appends one comment, wrapped; line breaks in it become blanks.
 fn push_comment(text: &mut String, indent: &str, comment: &str) {
     let mut line = format!("{indent}#");
     let is_bad = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{85}');

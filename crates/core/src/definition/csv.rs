@@ -1,5 +1,5 @@
-//! `job_def.csv` and `job_dependency.csv` as the same tree that YAML gives, so that one reader
-//! checks both; a fault names the line on which the record begins.
+//! Reads `job_def.csv` and `job_dependency.csv` into the same tree as YAML, so that one reader checks both; a fault
+//! names the line on which its record begins.
 
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::near::nearest;
@@ -23,7 +23,7 @@ const IGNORED: &[&str] = &[
 const RENAMED: &[(&str, &str)] =
     [("job_code", "code"), ("job_name", "name"), ("job_type", "type"), ("group_code", "group")]
         .as_slice();
-/// Columns with the name of their key.
+/// Columns named like their key.
 const COLUMNS: &[&str] = &[
     "proc_name",
     "schedule_time",
@@ -70,7 +70,7 @@ pub(crate) fn dependencies(file: &Arc<str>, text: &str, report: &mut FaultReport
     SourceNode { at: SourcePlace::new(file, 0), value: NodeValue::List(list) }
 }
 
-/// A record: where it begins and its cells that hold something, by column.
+/// A record: its first line, and its non-empty cells by column.
 pub(crate) struct CsvRow {
     pub at: SourcePlace,
     pub cells: Vec<(String, String)>,
@@ -93,7 +93,7 @@ fn read_job(mut row: CsvRow, report: &mut FaultReport) -> SourceNode {
         }
     }
     let has = |key: &str| row.cells.iter().any(|(k, _)| k == key);
-    // Tables from before there were types hold nothing but procedures.
+    // Tables from before job types existed contain only procedures.
     if !has("type") && has("proc_name") {
         row.cells.push(("type".to_owned(), "PROC".to_owned()));
     }
@@ -110,7 +110,7 @@ fn read_job(mut row: CsvRow, report: &mut FaultReport) -> SourceNode {
     node
 }
 
-/// `a; b` as a list.
+/// Splits `a; b` into a list.
 fn split(cell: &SourceNode) -> SourceNode {
     let NodeValue::Text(text) = &cell.value else {
         return cell.clone();
@@ -150,7 +150,7 @@ fn moved(node: SourceNode, at: &SourcePlace) -> SourceNode {
     SourceNode { at: at.clone(), value }
 }
 
-/// The records of a text with a header; columns that are not `known` are faults.
+/// The records of a text with a header; unknown columns are faults.
 pub(crate) fn read_rows(
     file: &Arc<str>,
     text: &str,

@@ -1,4 +1,4 @@
-//! What a group, or the definition for all groups, declares: parameters, and where secrets come from.
+//! Reads what a group, or the definition for all groups, declares: parameters, and sources of secrets.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::Fields;
@@ -12,11 +12,11 @@ use crate::domain::job::{ParamDecl, ParamNeed, ParamType, Secrecy};
 use crate::domain::params::{check_declared, names_a_secret};
 use std::collections::HashSet;
 
-/// What a secret literal is told.
+/// The message about a literal secret.
 pub(crate) const NO_LITERAL: &str =
     "write value: \"${secret.NAME}\", or leave the value to the batch (--param NAME=@secret:NAME)";
 
-/// Reads a declared parameter: a single value, or a map with its type and the rest.
+/// Reads a declared parameter: a single value, or a map with its type and other keys.
 pub(crate) fn read_decl(
     whose: &str,
     name: Located<String>,
@@ -40,7 +40,7 @@ pub(crate) fn read_decl(
     }
 }
 
-/// Reads where a secret comes from.
+/// Reads the source of a secret.
 pub(crate) fn read_secret(
     name: Located<String>,
     node: SourceNode,
@@ -57,7 +57,7 @@ pub(crate) fn read_secret(
     }
 }
 
-/// Makes declared parameters; what is wrong with them is in the report.
+/// Builds declared parameters; faults are reported.
 pub(crate) fn decls(raw: &[RawDecl], report: &mut FaultReport) -> Vec<ParamDecl> {
     let mut seen = HashSet::new();
     raw.iter()
@@ -88,7 +88,7 @@ pub(crate) fn decls(raw: &[RawDecl], report: &mut FaultReport) -> Vec<ParamDecl>
         .collect()
 }
 
-/// A secret that stands in a file is none; the message does not repeat it.
+/// Rejects a secret written into a file; the message does not repeat it.
 pub(crate) fn literal_secret(
     whose: &str,
     secrecy: Secrecy,
@@ -103,7 +103,7 @@ pub(crate) fn literal_secret(
     report.fault(&value.at, what, NO_LITERAL);
 }
 
-/// Makes the sources of secrets.
+/// Builds the sources of secrets.
 pub(crate) fn secrets(raw: Vec<RawSecret>, report: &mut FaultReport) -> Vec<SecretSource> {
     let mut seen = HashSet::new();
     raw.into_iter()

@@ -1,4 +1,4 @@
-//! What would change if one definition took the place of another.
+//! Computes the difference between two definitions.
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::borrowed::BorrowedDefinition;
@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-/// Longest value shown in a line of a difference, in characters.
+/// Maximum length of a value in a line of the difference, in characters.
 const SHOWN: usize = 80;
 
-/// What kind of thing changes.
+/// The kind of element that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
     /// A data source.
@@ -58,41 +58,41 @@ impl fmt::Display for Thing {
     }
 }
 
-/// How a thing changes.
+/// How an element differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DifferenceKind {
-    /// It is new.
+    /// It is only in the new definition.
     Added,
-    /// It is gone.
+    /// It is only in the old definition.
     Removed,
     /// It is in both and differs in these fields.
     Changed(Vec<FieldChange>),
 }
 
-/// One field before and after.
+/// The old and new value of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldChange {
-    /// Its key as in a definition file, with a dot where it lies deeper: `params.rate`.
+    /// The key as in a definition file, with dots for nested keys: `params.rate`.
     pub field: String,
-    /// Its value before, as text; `None` when it had none.
+    /// The old value as text; `None` if it had none.
     pub old: Option<String>,
-    /// Its value after.
+    /// The new value.
     pub new: Option<String>,
 }
 
-/// One thing that would be added, removed or changed.
+/// One element that is added, removed or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionDifference {
-    /// What kind of thing.
+    /// Kind of the element.
     pub thing: Thing,
-    /// Its code or name.
+    /// Code or name of the element.
     pub code: String,
     /// What happens to it.
     pub how: DifferenceKind,
 }
 
-/// Everything that differs, sources first, then groups, jobs and dependencies, each by code.
-/// The order in which things are written does not count.
+/// All differences: first sources, then groups, jobs and dependencies, each by code. The order in which elements are
+/// defined does not matter.
 pub fn diff_definitions(old: &Definition, new: &Definition) -> Vec<DefinitionDifference> {
     let mut found = Vec::new();
     let borrowed = BorrowedDefinition::from_definition;
@@ -100,8 +100,8 @@ pub fn diff_definitions(old: &Definition, new: &Definition) -> Vec<DefinitionDif
     found
 }
 
-/// Gives everything that differs to `found`, as [`diff_definitions`] does, and how much it was: of a new file with a
-/// million dependencies the list alone is 110 MB.
+/// Passes each difference to `found`, like [`diff_definitions`], and returns their number. For a new file with a
+/// million dependencies, the list alone would take 110 MB.
 pub fn visit_differences(
     old: &BorrowedDefinition<'_>,
     new: &BorrowedDefinition<'_>,
@@ -142,7 +142,7 @@ pub fn visit_differences(
     count
 }
 
-/// How a job is called: by its group too where several groups have its code.
+/// The name of a job: with its group if several groups have its code.
 struct JobLabels<'a>(HashSet<&'a str>);
 
 impl<'a> JobLabels<'a> {
@@ -166,7 +166,7 @@ fn code_and_group(job: &JobDef) -> (&str, &str) {
     (job.code.as_str(), job.group.as_str())
 }
 
-/// Job, parent and group.
+/// Job, parent and group of a dependency.
 fn edge_key(d: &JobDependency) -> (&str, &str, &str) {
     (d.job_code.as_str(), d.depends_on.as_str(), d.group.as_str())
 }
@@ -186,7 +186,7 @@ fn refs<T>(all: &[T]) -> Vec<&T> {
     all.iter().collect()
 }
 
-/// By keys that borrow, because a file may have a million dependencies and mostly nothing differs.
+/// Compares by borrowed keys, because a file may have a million dependencies and mostly nothing differs.
 fn compare<'a, T: Serialize + PartialEq, K: Ord + 'a>(
     thing: Thing,
     old: &[&'a T],
@@ -221,10 +221,11 @@ fn compare<'a, T: Serialize + PartialEq, K: Ord + 'a>(
     }
 }
 
-/// In the order of their keys; of two with the same key the last. Without the keys, which take six times the room.
+/// The elements in the order of their keys; of two with the same key, the last one. The keys are not stored, because
+/// they take six times the memory.
 fn in_order<'a, T, K: Ord>(all: &[&'a T], key: impl Fn(&'a T) -> K) -> Vec<&'a T> {
     let mut sorted = all.to_vec();
-    // Stable, and nearly nothing to do where they stand in order already.
+    // A stable sort; elements that are already in order cost almost nothing.
     sorted.sort_by_key(|item| key(item));
     sorted.reverse();
     sorted.dedup_by(|a, b| key(a) == key(b));
@@ -232,8 +233,8 @@ fn in_order<'a, T, K: Ord>(all: &[&'a T], key: impl Fn(&'a T) -> K) -> Vec<&'a T
     sorted
 }
 
-/// The fields in which two values differ. They are taken from the form that is stored, so that a
-/// field added to a type is compared without a word here.
+/// The fields in which two values differ, taken from the stored form, so that a new field of a type needs no change
+/// here.
 fn fields(old: &impl Serialize, new: &impl Serialize) -> Vec<FieldChange> {
     let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
     flatten("", serde_json::to_value(old).unwrap_or_default(), &mut before);
@@ -306,14 +307,14 @@ fn shown(text: &str) -> String {
     format!("{first} … ({} lines)", text.lines().count())
 }
 
-/// A long text: the first line that differs, for the whole would bury the rest of the list.
+/// A long text: only the first line that differs, because the whole text would hide the rest of the list.
 fn write_long(f: &mut fmt::Formatter<'_>, name: &str, old: &str, new: &str) -> fmt::Result {
     let count = old.lines().count().max(new.lines().count());
     let line = |text: &str, i: usize| text.lines().nth(i).map(str::to_owned);
     let Some(i) = (0..count).find(|i| line(old, *i) != line(new, *i)) else {
         return write!(f, "{name}: differs in line ends");
     };
-    // Starts shortly before the first difference, which may lie far to the right.
+    // Starts shortly before the first difference, which may be far to the right.
     let (a, b) = (line(old, i).unwrap_or_default(), line(new, i).unwrap_or_default());
     let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let cut = |text: &str| -> String {

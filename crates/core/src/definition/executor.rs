@@ -12,10 +12,10 @@ use crate::domain::job::{BodyPart, JobDef, JobKind, Param, Secrecy};
 use crate::domain::params::{Reference, references};
 use crate::domain::xxl::xxl_run::AppName;
 
-/// Longest name of a handler: what an admin of XXL-JOB keeps of it.
+/// Maximum length of a handler's name: the limit of an XXL-JOB admin's column.
 const HANDLER_MAX: usize = 255;
 
-/// `executor: {app, handler, send, route, block}`, or with `language` for a script that is sent.
+/// `executor: {app, handler, send, route, block}`, or with `language` for a script.
 pub(crate) fn read_call(fields: &mut Fields<'_>) -> Option<Located<ExecutorCall>> {
     let node = fields.take_node("executor")?;
     let at = node.at.clone();

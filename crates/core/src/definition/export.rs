@@ -1,7 +1,7 @@
 //! Exports a definition as the text of a file that `apply` reads as the same definition.
 //!
-//! It converts the stored form, and leaves out defaults; so a new field of a type is written
-//! without a change here. The result is parsed again and compared before it is returned.
+//! It converts the stored form and leaves out defaults, so a new field of a type needs no change here. The result is
+//! parsed again and compared before it is returned.
 
 use crate::definition::beside::{ReferencedScripts, scripts_beside};
 use crate::definition::diff::{DefinitionDifference, diff_definitions};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-/// Keys that come first, in this order; others follow by name, and those of `LAST` end the map.
+/// Keys that come first, in this order; the others follow by name, and those of `LAST` come at the end.
 const FIRST: &[&str] = &[
     "owners",
     "sources",
@@ -40,11 +40,11 @@ const FIRST: &[&str] = &[
     "proc_name",
     "value",
 ];
-/// Long texts.
+/// Keys with long texts.
 const LAST: &[&str] =
     &["params", "procedures", "checks", "sql", "script", "schedules", "jobs", "dependencies"];
 
-/// What is taken when a map inside a job or group says nothing: its key, the word, and where.
+/// Defaults inside maps of a job or group: the key, the value, and the place.
 const TAKEN: &[(&str, &str, &str)] = &[
     ("params", "mode", "in"),
     ("params", "type", "text"),
@@ -61,10 +61,10 @@ const TAKEN: &[(&str, &str, &str)] = &[
 /// Why a definition cannot be written as a file; `Display` is the sentence for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The text would not be accepted.
+    /// The text would be refused.
     #[error("what is stored cannot be written as one file, because it would be refused:\n{0}")]
     Refused(Faults),
-    /// The text would mean something else. A bug of ours.
+    /// The text would be read differently. A bug of ours.
     #[error(
         "what is stored cannot be written as a file, because it would be read differently:\n{0}"
     )]
@@ -74,7 +74,7 @@ pub enum ExportError {
     Unwritable(String),
 }
 
-/// The text of a definition; reading it gives the definition again.
+/// The text of a definition; reading it gives the same definition.
 pub fn export(
     defs: &Definition,
     kinds: &[JobKind],
@@ -88,17 +88,17 @@ pub fn export(
 pub struct ExportedFiles {
     /// The definition file.
     pub text: String,
-    /// Scripts beside it: path and text.
+    /// Scripts in separate files: path and text.
     pub scripts: Vec<(String, String)>,
-    /// What reading them warns of.
+    /// Warnings from reading the files.
     pub warnings: Vec<DefinitionFault>,
 }
 
-/// The text of a definition whose scripts of more than `longest` lines are files beside it; reading
-/// these files gives the definition again.
+/// The text of a definition, with scripts of more than `longest` lines in separate files; reading these files gives the
+/// same definition.
 ///
 /// # Errors
-/// When no definition file can say what `defs` says.
+/// If no definition file can express `defs`.
 pub fn export_beside(
     defs: &Definition,
     kinds: &[JobKind],
@@ -113,7 +113,7 @@ pub fn export_beside(
         let script = path.to_str().and_then(|path| scripts.get(path));
         Ok(script.map_or_else(|| text.clone(), |&script| script.to_owned()))
     };
-    // Where a fault would stand, said in the words of a file that nobody has written yet.
+    // A fault of the generated text needs a file name, although the file does not exist yet.
     let name = match format {
         DefinitionFormat::Yaml => "export.yaml",
         DefinitionFormat::Json => "export.json",
@@ -154,7 +154,7 @@ fn build_tree(defs: &Definition, beside: &ReferencedScripts<'_>) -> Tree {
     let jobs =
         defs.jobs.iter().map(|j| Value::Object(job_entry(j, defs, &waits, beside))).collect();
     let several = defs.codes_of_several_groups();
-    // A map by code cannot hold two.
+    // A map by code cannot contain duplicates.
     let jobs = if several.is_empty() { key_items_by("code", jobs) } else { Value::Array(jobs) };
     top.insert("jobs".to_owned(), jobs);
     let listed = defs.dependencies.iter().filter(|d| !waits.is_with_job(&(&d.group, &d.job_code)));
@@ -165,7 +165,7 @@ fn build_tree(defs: &Definition, beside: &ReferencedScripts<'_>) -> Tree {
     let schedules = defs.schedules.iter().map(|s| Value::Object(json_map(s))).collect();
     top.insert("schedules".to_owned(), key_items_by("code", schedules));
     top.retain(|_, section| *section != Value::Object(Map::new()));
-    // The order of entries is the definition's own, which a JSON map does not keep.
+    // The definition has an order of entries, which a JSON map does not keep.
     let order = ExportOrder {
         sources: numbered(defs.sources.iter().map(|s| s.name.as_str())),
         groups: numbered(defs.groups.iter().map(|g| g.code.as_str())),
@@ -175,7 +175,7 @@ fn build_tree(defs: &Definition, beside: &ReferencedScripts<'_>) -> Tree {
     order.ordered_tree(top)
 }
 
-/// A dependency in a list of its own, where no group is given.
+/// A dependency in the separate list, for jobs without a group.
 fn listed_wait(d: &JobDependency, several: &HashSet<&JobCode>) -> Map<String, Value> {
     let mut fields = json_map(d);
     if several.contains(&d.job_code) {
@@ -192,7 +192,7 @@ fn json_map(item: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// Items by their name, which then stands outside.
+/// Items by their name, which becomes the key.
 fn key_items_by(key: &str, items: Vec<Value>) -> Value {
     let mut found = Map::new();
     for item in items {
@@ -204,8 +204,7 @@ fn key_items_by(key: &str, items: Vec<Value>) -> Value {
     Value::Object(found)
 }
 
-/// Declared parameters by name, a plain text as its value alone; as a list where a map by name would
-/// not keep their order.
+/// Declared parameters by name, with plain text as the value alone; a list if a map by name would not keep their order.
 fn declared(items: Vec<Value>) -> Value {
     let names: Vec<&str> = items.iter().filter_map(|i| i["name"].as_str()).collect();
     if !names.is_sorted() || names.iter().any(|name| place(name) != PLAIN) {
@@ -280,10 +279,10 @@ fn drop_taken(section: &str, value: &mut Value) {
     }
 }
 
-/// Group and code of a job that waits.
+/// Group and code of a waiting job.
 type WaitingJob<'a> = (&'a GroupCode, &'a JobCode);
 
-/// What each job waits for.
+/// The dependencies of each job.
 struct ExportedWaits<'a> {
     inside: HashMap<WaitingJob<'a>, Vec<&'a JobDependency>>,
     outside: HashMap<WaitingJob<'a>, Vec<&'a ExternalDependency>>,
@@ -302,7 +301,7 @@ impl<'a> ExportedWaits<'a> {
         waits
     }
 
-    /// Whether the dependencies of a job are numbered as a list with the job would number them.
+    /// Whether the dependencies of a job have the numbers that a list inside the job would give them.
     fn is_with_job(&self, job: &WaitingJob<'_>) -> bool {
         let own = self.inside.get(job).into_iter().flatten();
         (1..).zip(own).all(|(order, d)| d.dependency_order == order)
@@ -326,14 +325,14 @@ impl<'a> ExportedWaits<'a> {
     }
 }
 
-/// Places by name.
+/// Index by name.
 type PositionByName = HashMap<String, usize>;
 
 fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> PositionByName {
     names.enumerate().map(|(i, name)| (name.to_owned(), i)).collect()
 }
 
-/// The order of the entries of sections whose order is somebody's own.
+/// The order of the entries in sections where the user chooses the order.
 struct ExportOrder {
     sources: PositionByName,
     groups: PositionByName,
@@ -363,14 +362,14 @@ impl ExportOrder {
     }
 }
 
-/// Entries under names that somebody chose.
+/// Entries with keys chosen by the user.
 fn by_name(entries: Map<String, Value>, order: Option<&PositionByName>) -> Vec<(String, Tree)> {
     let mut all: Vec<(String, Tree)> = entries.into_iter().map(|(k, v)| (k, nested(v))).collect();
     all.sort_by_key(|(name, _)| order.and_then(|o| o.get(name).copied()));
     all
 }
 
-/// Entries under words of ours.
+/// Entries with keys of the format.
 fn by_key(entries: Map<String, Value>) -> Vec<(String, Tree)> {
     let mut all: Vec<(String, Tree)> = entries.into_iter().map(|(k, v)| (k, nested(v))).collect();
     all.sort_by_cached_key(|(key, _)| place(key));
@@ -386,7 +385,7 @@ fn nested(value: Value) -> Tree {
     }
 }
 
-/// The place of a key that is in neither list.
+/// The rank of a key in neither list.
 const PLAIN: (usize, usize) = (1, 0);
 
 fn place(key: &str) -> (usize, usize) {

@@ -1,4 +1,4 @@
-//! Checks dependencies on other batches and groups: known where they can be known, and no ring.
+//! Checks dependencies on other batches and groups: they exist where that can be known, and form no cycle.
 
 use crate::definition::check::read_condition;
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
@@ -15,11 +15,11 @@ use crate::domain::job::trigger_rule::EdgeCondition;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A dependency on another batch as the user wrote it, with the job that waits.
+/// A dependency on another batch as written by the user, with the waiting job.
 pub(crate) struct RawExternalDependency {
-    /// The group of the job that waits.
+    /// Group of the waiting job.
     pub group: Arc<str>,
-    /// The job that waits.
+    /// The waiting job.
     pub job: String,
     pub parent: RawParent,
 }
@@ -27,12 +27,12 @@ pub(crate) struct RawExternalDependency {
 /// Jobs by group and code.
 type ByName<'a> = HashMap<(&'a str, &'a str), &'a CheckedJob>;
 
-/// Whether an entry of `depends_on` speaks of another batch or group.
+/// Whether an entry of `depends_on` refers to another batch or group.
 pub(crate) fn is_external(parent: &RawParent) -> bool {
     parent.group().is_some() || parent.batch().is_some()
 }
 
-/// Dependencies on other batches, each sound as far as this definition can know.
+/// Dependencies on other batches, validated as far as this definition permits.
 pub(crate) fn externals(
     outside: Vec<RawExternalDependency>,
     jobs: &[CheckedJob],
@@ -147,8 +147,8 @@ fn target(
         .ok()
 }
 
-/// Two groups that wait for each other in the same batch would wait for ever. A whole batch is
-/// waited for through a place of its own, below all of its jobs.
+/// Two groups whose jobs wait for each other in the same batch would wait forever. A dependency on a whole batch is a
+/// dependency on an extra node that depends on all of its jobs.
 fn rings(
     found: &[Located<ExternalDependency>],
     jobs: &[CheckedJob],
@@ -181,7 +181,7 @@ fn rings(
         let labels: HashMap<&JobCode, &String> = codes.iter().zip(&graph.labels).collect();
         let words: Vec<&str> =
             ring.iter().chain(ring.first()).map(|c| labels[c].as_str()).collect();
-        // A ring without such an edge has been reported as one of its group.
+        // A cycle without such an edge is within one group and has been reported there.
         if let Some(place) = place {
             let what = format!(
                 "these jobs of several groups wait for one another in a circle: {}",
@@ -192,11 +192,10 @@ fn rings(
     }
 }
 
-/// The jobs of all groups of a file as one graph, in which a node is called by its number: codes are unique only within
-/// a group.
+/// The jobs of all groups of a file as one graph with numbered nodes, because codes are only unique within a group.
 struct GroupsGraph<'a> {
     places: HashMap<(&'a GroupCode, Option<&'a JobCode>), usize>,
-    /// How each node is called in a message.
+    /// Name of each node in messages.
     labels: Vec<String>,
     edges: Vec<JobDependency>,
 }
@@ -232,7 +231,7 @@ impl<'a> GroupsGraph<'a> {
         self.places.get(&(group, job)).copied().map(node_code)
     }
 
-    /// The node below all jobs of a group: its batch as a whole.
+    /// The node that depends on all jobs of a group: its whole batch.
     fn end_of(&mut self, group: &'a GroupCode, jobs: &'a [CheckedJob]) -> JobCode {
         if let Some(end) = self.place(group, None) {
             return end;

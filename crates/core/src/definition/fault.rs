@@ -1,18 +1,18 @@
-//! A fault: where it is, what is wrong, what to do about it.
+//! A fault: the place, the problem and a hint.
 
 use crate::definition::budget::Budget;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// A fault of a definition, or (as a warning) something to check.
+/// A fault of a definition, or, as a warning, something to check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DefinitionFault {
-    /// The file, as its path was given or worked out.
+    /// The file, by the given or derived path.
     pub file: String,
-    /// The line, counted from 1; 0 when the file as a whole is meant.
+    /// The line, counted from 1; 0 for the whole file.
     pub line: u32,
-    /// What is wrong, naming the thing.
+    /// The problem, naming the element.
     pub what: String,
     /// A hint.
     pub cure: String,
@@ -30,7 +30,7 @@ impl fmt::Display for DefinitionFault {
     }
 }
 
-/// Everything wrong with a definition, by file and line; never empty.
+/// All faults of a definition, by file and line; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults(Vec<DefinitionFault>);
 
@@ -42,7 +42,7 @@ impl Faults {
 }
 
 impl fmt::Display for Faults {
-    /// One fault after the other, each on a line of its own.
+    /// One fault per line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, fault) in self.0.iter().enumerate() {
             let end = if i + 1 < self.0.len() { "\n" } else { "" };
@@ -54,7 +54,7 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// A line of a file; cheap to clone, because every value carries one.
+/// A line of a file; cheap to clone, because every value has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourcePlace {
     pub file: Arc<str>,
@@ -67,7 +67,7 @@ impl SourcePlace {
     }
 }
 
-/// A value and where the user wrote it.
+/// A value and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located<T> {
     pub at: SourcePlace,
@@ -84,8 +84,7 @@ impl<T> Located<T> {
     }
 }
 
-/// Collects faults and warnings while a definition is read, so that the user sees all of them at
-/// once and not one per attempt.
+/// Collects faults and warnings while a definition is read, so that the user sees all of them at once.
 #[derive(Debug, Default)]
 pub struct FaultReport {
     faults: Vec<DefinitionFault>,
@@ -96,23 +95,23 @@ pub struct FaultReport {
 }
 
 impl FaultReport {
-    /// Of a reading that may cost so much.
+    /// A report with a budget.
     pub fn within(budget: Budget) -> Self {
         Self { budget, ..Self::default() }
     }
 
-    /// What the reading may cost.
+    /// The budget.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Counts values that a template gives to a job; gives the sum.
+    /// Counts values that a template adds to a job; returns the sum.
     pub fn add_copied(&mut self, values: usize) -> usize {
         self.copied = self.copied.saturating_add(values);
         self.copied
     }
 
-    /// Counts the bytes of one more file; gives the sum.
+    /// Counts the bytes of another file; returns the sum.
     pub fn add_bytes(&mut self, bytes: usize) -> usize {
         self.bytes = self.bytes.saturating_add(bytes);
         self.bytes
@@ -131,12 +130,12 @@ impl FaultReport {
         self.warnings.push(fault(at, what.into(), cure.into()));
     }
 
-    /// Whether no fault was found so far.
+    /// Whether there is no fault so far.
     pub fn is_sound(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// Takes over what another has collected; whether that held no fault.
+    /// Adds the faults and warnings of another report; returns whether it had no fault.
     pub fn absorb(&mut self, other: Self) -> bool {
         let sound = other.faults.is_empty();
         self.faults.extend(other.faults);
@@ -144,13 +143,13 @@ impl FaultReport {
         sound
     }
 
-    /// `Ok` with the warnings when there is no fault.
+    /// `Ok` with the warnings if there is no fault.
     pub fn finish(mut self) -> Result<Vec<DefinitionFault>, Faults> {
         let by_place =
             |a: &DefinitionFault, b: &DefinitionFault| (&a.file, a.line).cmp(&(&b.file, b.line));
         self.faults.sort_by(by_place);
         self.warnings.sort_by(by_place);
-        // A wrong default is met again by every job that takes it.
+        // A wrong default is found again in every job that uses it.
         for list in [&mut self.faults, &mut self.warnings] {
             let mut seen = HashSet::new();
             list.retain(|fault| seen.insert(fault.clone()));

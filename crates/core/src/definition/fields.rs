@@ -9,8 +9,8 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Keys of other tools (Airflow, XXL-JOB, DolphinScheduler, cron, Compose), and the corresponding
-/// key here. Of several the first that is known in the context.
+/// Keys of other tools (Airflow, XXL-JOB, DolphinScheduler, cron, Compose) and our corresponding keys; of several, the
+/// first that is valid in the context.
 const OTHER_TOOLS: &[(&[&str], &[&str])] = &[
     (&["retries", "retry", "max_retries", "attempts", "fail_retry_times"], &["retry_count"]),
     (
@@ -53,16 +53,16 @@ const OTHER_TOOLS: &[(&[&str], &[&str])] = &[
     (&["id", "task_id", "job_id"], &["code"]),
 ];
 
-/// Our key for one of another tool.
+/// Our key for a key of another tool.
 fn of_other_tools(word: &str, known: &[&str]) -> Option<&'static str> {
     let word = word.to_ascii_lowercase().replace('-', "_");
     let (_, ours) = OTHER_TOOLS.iter().find(|(theirs, _)| theirs.contains(&word.as_str()))?;
     ours.iter().copied().find(|key| known.contains(key))
 }
 
-/// The keys of one map that have not been taken yet.
+/// The keys of one map that have not been read yet.
 pub(crate) struct Fields<'r> {
-    /// What the map describes: `job FX_LOAD`.
+    /// The owner of the map: `job FX_LOAD`.
     pub whose: String,
     pub at: SourcePlace,
     entries: Vec<(Located<String>, SourceNode)>,
@@ -70,7 +70,7 @@ pub(crate) struct Fields<'r> {
 }
 
 impl<'r> Fields<'r> {
-    /// The keys of `node`. Unknown ones are reported; those without a value count as absent.
+    /// Opens the map `node`. Unknown keys are reported; those without a value count as absent.
     pub(crate) fn open_fields(
         whose: impl Into<String>,
         node: SourceNode,
@@ -108,13 +108,13 @@ impl<'r> Fields<'r> {
         Self { whose, at: node.at, entries, report }
     }
 
-    /// The value of a key, whatever it is.
+    /// The value of a key, of any form.
     pub(crate) fn take_node(&mut self, key: &str) -> Option<SourceNode> {
         let at = self.entries.iter().position(|(k, _)| k.value == key)?;
         Some(self.entries.swap_remove(at).1)
     }
 
-    /// Whether a key is not among those left.
+    /// Whether a key is absent or already read.
     pub(crate) fn is_without(&self, key: &str) -> bool {
         self.entries.iter().all(|(k, _)| k.value != key)
     }
@@ -125,7 +125,7 @@ impl<'r> Fields<'r> {
         single(&format!("{}: {key}", self.whose), node, self.report)
     }
 
-    /// A single value that is not blank.
+    /// A single non-blank value.
     pub(crate) fn take_word(&mut self, key: &str) -> Option<Located<String>> {
         let text = self.take_text(key)?;
         if text.value.trim().is_empty() {
@@ -136,7 +136,7 @@ impl<'r> Fields<'r> {
         Some(text)
     }
 
-    /// A single line of at most `max` characters: what fits the column it goes to, and a terminal.
+    /// A single line of at most `max` characters, which fits its column and a terminal.
     pub(crate) fn take_line(&mut self, key: &str, max: usize) -> Option<Located<String>> {
         let word = self.take_word(key)?;
         let long = word.value.chars().count();
@@ -167,7 +167,7 @@ impl<'r> Fields<'r> {
         number.map(|n| text.with_value(n))
     }
 
-    /// A truth value, in any of the words that YAML and spreadsheets have for it.
+    /// A boolean, in any spelling of YAML and spreadsheets.
     pub(crate) fn take_flag(&mut self, key: &str) -> Option<Located<bool>> {
         let text = self.take_text(key)?;
         let flag = match text.value.trim().to_ascii_lowercase().as_str() {
@@ -193,7 +193,7 @@ impl<'r> Fields<'r> {
         time.map(|t| text.with_value(t))
     }
 
-    /// A time by which something is due, or a factor.
+    /// A due time, or a factor.
     pub(crate) fn parsed<T: FromStr<Err = BadDue>>(&mut self, key: &str) -> Option<Located<T>> {
         let text = self.take_text(key)?;
         let parsed = text.value.parse::<T>();

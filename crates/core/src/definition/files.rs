@@ -1,4 +1,4 @@
-//! Files that a definition names, read relative to its folder through the caller's reader.
+//! Reads files that a definition names, relative to its folder and through the caller's reader.
 
 use crate::definition::budget::Limit;
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
@@ -11,25 +11,25 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Place of the dialect's word in the name of a SQL file.
+/// Placeholder for the dialect in the name of a SQL file.
 const DIALECT: &str = "{dialect}";
 
-/// Reads a file whole.
+/// Reads a whole file.
 pub(crate) type FileReader<'a> = &'a dyn Fn(&Path) -> std::io::Result<String>;
 
-/// The folder of a definition, and those of the files that it includes.
+/// The folder of a definition, and those of its included files.
 pub(crate) struct DefinitionFiles<'a> {
     folder: PathBuf,
     included: HashMap<Arc<str>, PathBuf>,
     pub read: FileReader<'a>,
 }
 
-/// The name of a file as faults show it.
+/// The name of a file in faults.
 pub(crate) fn label(path: &Path) -> Arc<str> {
     Arc::from(path.display().to_string())
 }
 
-/// Why a file could not be read, in words, and what to do.
+/// Why a file could not be read, and a hint.
 pub(crate) fn excuse(error: &Error) -> (String, &'static str) {
     match error.kind() {
         ErrorKind::NotFound => ("does not exist".to_owned(), "create it or correct the path"),
@@ -39,18 +39,18 @@ pub(crate) fn excuse(error: &Error) -> (String, &'static str) {
 }
 
 impl<'a> DefinitionFiles<'a> {
-    /// Files beside a definition in `folder`.
+    /// Files relative to the `folder` of a definition.
     pub(crate) fn new(folder: PathBuf, read: FileReader<'a>) -> Self {
         Self { folder, included: HashMap::new(), read }
     }
 
-    /// From now on, what `file` names lies beside `path`.
+    /// Registers an included file: paths in `file` are relative to `path` from now on.
     pub(crate) fn includes(&mut self, file: &Arc<str>, path: &Path) {
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         self.included.insert(Arc::clone(file), folder);
     }
 
-    /// A path as it is meant: relative to the file in which it is written.
+    /// Resolves a path relative to the file that contains it.
     pub(crate) fn beside(&self, name: &Located<String>) -> PathBuf {
         self.included.get(&name.at.file).unwrap_or(&self.folder).join(&name.value)
     }
@@ -97,8 +97,7 @@ impl<'a> DefinitionFiles<'a> {
         report.fault(&name.at, format!("{whose}: {key} {} {why}", path.display()), cure);
     }
 
-    /// The text of a `sql_file`; with `{dialect}` in its name, one text per dialect whose file
-    /// exists.
+    /// The text of a `sql_file`; if its name contains `{dialect}`, one text per dialect whose file exists.
     pub(crate) fn read_sql(
         &self,
         whose: &str,
@@ -145,7 +144,7 @@ impl<'a> DefinitionFiles<'a> {
         }
     }
 
-    /// The tree of a YAML file in the folder; `None` when there is none, or it is not readable.
+    /// The tree of a YAML file in the folder; `None` if it does not exist or cannot be read.
     pub(crate) fn read_tree(
         &self,
         name: &str,

@@ -1,5 +1,4 @@
-//! `owner_group` and `groups` of a data source or a secret, and the jobs of the same file held against
-//! them.
+//! Reads `owner_group` and `groups` of a data source or secret, and checks the jobs of the same file against them.
 
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::fields::Fields;
@@ -13,7 +12,7 @@ pub(crate) fn read_access(fields: &mut Fields<'_>) -> RawGroupAccess {
     RawGroupAccess { owner_group: fields.take_word("owner_group"), groups: fields.texts("groups") }
 }
 
-/// Makes them codes of groups. The groups may be those of other files.
+/// Converts them to group codes. The groups may be defined in other files.
 pub(crate) fn make_access(
     whose: &str,
     raw: RawGroupAccess,
@@ -28,7 +27,7 @@ pub(crate) fn make_access(
     GroupAccess { owner_group, groups }
 }
 
-/// Reports what is used and may not be.
+/// Reports forbidden uses.
 pub(crate) fn report_uses(uses: &[ForbiddenUse], at: &SourcePlace, report: &mut FaultReport) {
     for found in uses {
         report.fault(at, found.to_string(), found.hint_text());

@@ -1,5 +1,5 @@
-//! Files that a definition includes, brought together as one tree; every value keeps the place where
-//! it was written, so that a fault names the right file.
+//! Combines a definition and its included files into one tree; every value keeps its place, so that a fault names the
+//! right file.
 
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::fields::single;
@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// A list, whose entries have no name of their own.
+/// The only list whose entries have no name.
 const UNNAMED: &str = "dependencies";
 
-/// `defaults` of the included files, each for its own jobs alone; `None` where a file has none.
+/// `defaults` of the included files, each for the jobs of its own file; `None` for a file without any.
 pub(crate) type OwnDefaults = Vec<(Arc<str>, Option<SourceNode>)>;
 
-/// The tree of a file and of all that it includes, and the defaults of those.
+/// The combined tree of a file and its includes, and the defaults of the includes.
 pub(crate) fn gather(
     root: SourceNode,
     path: &Path,
@@ -39,7 +39,7 @@ type IncludedEntries = Vec<(Located<String>, SourceNode)>;
 
 struct Gathering<'g, 'f> {
     files: &'g mut DefinitionFiles<'f>,
-    /// The files from the first to the one that is read now.
+    /// The chain of files from the first to the current one.
     open: Vec<PathBuf>,
     done: Vec<PathBuf>,
     defaults: OwnDefaults,
@@ -47,7 +47,7 @@ struct Gathering<'g, 'f> {
 }
 
 impl Gathering<'_, '_> {
-    /// Adds what a file says to `top`, and then what it includes.
+    /// Adds the content of a file to `top`, then that of its includes.
     fn add_entries(&mut self, entries: IncludedEntries, path: &Path, top: &mut IncludedEntries) {
         self.open.push(plain(path));
         let mut includes = Vec::new();
@@ -120,7 +120,7 @@ impl Gathering<'_, '_> {
     }
 }
 
-/// The files that `include` names: a list, or one.
+/// The files in `include`: a list, or one.
 fn names(node: SourceNode, report: &mut FaultReport) -> Vec<Located<String>> {
     let items = match node.value {
         NodeValue::List(items) => items,
@@ -130,7 +130,7 @@ fn names(node: SourceNode, report: &mut FaultReport) -> Vec<Located<String>> {
     items.into_iter().filter_map(|item| single("include", item, report)).collect()
 }
 
-/// A path without `.` and `a/..`, by which a file is known again.
+/// A path without `.` and `a/..`, by which a file is recognized.
 fn plain(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in path.components() {
@@ -174,7 +174,7 @@ fn add_section(
     };
 }
 
-/// What one entry of a section is called.
+/// The singular name of an entry of a section.
 pub(crate) fn singular(section: &str) -> &str {
     section.strip_suffix('s').unwrap_or(section)
 }
@@ -199,7 +199,7 @@ fn add_named(
     }
 }
 
-/// The entries of a section by their names; those of a list hold theirs inside.
+/// The entries of a section by name; entries of a list contain their name.
 pub(crate) fn named(section: &str, node: SourceNode, report: &mut FaultReport) -> IncludedEntries {
     let items = match node.value {
         NodeValue::Map(entries) => return entries,
@@ -225,7 +225,7 @@ fn with_name(
         report.fault(&item.at, what, "write its keys below it");
         return None;
     };
-    // A job has both; its code is what it is known by.
+    // A job has both; it is identified by its code.
     let key = ["code", "name"].into_iter().find(|k| entries.iter().any(|(e, _)| e.value == **k));
     let Some((_, name)) = entries.iter().find(|(e, _)| Some(e.value.as_str()) == key) else {
         report.fault(&item.at, format!("a {one} without a name"), "give it one");
@@ -236,7 +236,7 @@ fn with_name(
 }
 
 impl SourcePlace {
-    /// Where this is, said on the line of `other`.
+    /// Describes this place as seen from the line of `other`.
     pub fn seen_from(&self, other: &Self) -> String {
         if self.file == other.file {
             format!("on line {}", self.line)

@@ -1,4 +1,4 @@
-//! What a job means: its body complete and fit for its type, its parameters usable.
+//! Builds a job and validates it: its body is complete and suits its type, its parameters can be used.
 
 use crate::definition::body::{read_body, understands};
 use crate::definition::checks;
@@ -20,7 +20,7 @@ use crate::domain::permission::access_rules::AccessRules;
 use crate::domain::source::DataSource;
 use crate::domain::value::expr::{Expr, ExprError};
 
-/// What surrounds a job while it is made.
+/// Context in which a job is built.
 pub(crate) struct JobContext<'a> {
     pub defaults: &'a JobSettings,
     pub kinds: &'a [JobKind],
@@ -32,17 +32,16 @@ pub(crate) struct JobContext<'a> {
     pub access: &'a AccessRules,
 }
 
-/// A job as the checks of the whole graph need it.
+/// A job with the data for checks of the whole graph.
 pub(crate) struct CheckedJob {
     pub def: JobDef,
-    /// What its parameters ask of other jobs.
+    /// References of its parameters to other jobs.
     pub asks: Asks,
-    /// Where its own condition stands.
+    /// Place of the job's own condition.
     pub condition: Option<SourcePlace>,
 }
 
-/// Makes a job. What it lacks is in the report; the job is made all the same where it can be, so
-/// that the graph is checked whole.
+/// Builds a job. Faults are reported, but the job is still built if possible, so that the whole graph is checked.
 pub(crate) fn make_job(
     raw: RawJob,
     around: &JobContext<'_>,
@@ -91,12 +90,12 @@ fn condition(
     read.map_err(said).ok().map(|expr| text.with_value(expr))
 }
 
-/// The job's own word, else the default's.
+/// The job's own value, else the default.
 pub(crate) fn pick_setting<T: Clone>(own: &Setting<T>, default: &Setting<T>) -> Option<T> {
     own.as_ref().or(default.as_ref()).map(|found| found.value.clone())
 }
 
-/// The job's own word, else the default's, and whose it is.
+/// The job's own value, else the default, with its origin.
 pub(crate) fn given_place<'a, T>(
     whose: &'a str,
     own: &'a Setting<T>,

@@ -1,5 +1,5 @@
-//! What the further job types need beyond their own keys: hosts that exist, paths that can be filled,
-//! one query, lists that make usable jobs, batches that do not open one another in a ring.
+//! Validates the job types with keys of their own: hosts exist, paths can be filled in, a sensor has one query, lists
+//! give valid jobs, and sub-batches do not open each other in a cycle.
 
 use crate::definition::application;
 use crate::definition::body::understands;
@@ -19,7 +19,7 @@ use crate::domain::source::DialectName;
 use crate::domain::source::statement::{is_question, split};
 use std::collections::{BTreeMap, HashSet};
 
-/// The hosts, each once and with a URL that a call can stay below.
+/// The declared hosts, each once and with a base URL that a call cannot leave.
 pub(crate) fn hosts(
     raw: Vec<Located<HttpHost>>,
     report: &mut FaultReport,
@@ -85,7 +85,7 @@ fn check_headers(
     }
 }
 
-/// Checks what a job says of its type, and gives it its list.
+/// Checks the keys of a job's type, and sets its list.
 pub(crate) fn check(
     whose: &str,
     def: &mut JobDef,
@@ -163,7 +163,7 @@ fn check_call(
     }
 }
 
-/// A sensor asks one question.
+/// Checks that a sensor has exactly one query.
 fn check_query(
     whose: &str,
     def: &JobDef,
@@ -189,7 +189,7 @@ fn check_query(
     }
 }
 
-/// Takes the list over and tries it out where it is written down.
+/// Copies the list, and validates it if it is written out.
 fn check_list(
     whose: &str,
     def: &mut JobDef,
@@ -223,7 +223,7 @@ fn check_list(
 /// Which job opens a batch of which group, with its place.
 pub(crate) struct Opens(BTreeMap<OpensKey, Located<GroupCode>>);
 
-/// Group and code.
+/// Group and code of a job.
 type OpensKey = (String, String);
 
 impl Opens {
@@ -236,7 +236,7 @@ impl Opens {
         Self(jobs.iter().filter_map(one).collect())
     }
 
-    /// Reports groups whose batches would open one another without end, each ring once.
+    /// Reports groups whose batches would open each other endlessly, each cycle once.
     pub(crate) fn refuse_rings(&self, jobs: &[CheckedJob], report: &mut FaultReport) {
         let arrows: Vec<(&JobCode, &GroupCode, &Located<GroupCode>)> = jobs
             .iter()
@@ -265,7 +265,7 @@ impl Opens {
     }
 }
 
-/// The groups from one to the other along what opens what, both included.
+/// The path from one group to the other along opened batches, including both.
 fn path<'a>(
     from: &'a GroupCode,
     to: &GroupCode,

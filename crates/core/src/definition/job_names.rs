@@ -1,5 +1,5 @@
-//! Which job a word of a definition means: a plain word a job of the same group, `group.CODE` one of any group of the
-//! file. A job may be called by its code or an alias; what leaves this module names it by its code.
+//! Resolves the names of jobs in a definition: a plain name is a job of the same group, `group.CODE` a job of any group
+//! of the file. Users may name a job by its code or an alias; the result always uses the code.
 
 use crate::definition::alias::Aliases;
 use crate::definition::fault::FaultReport;
@@ -15,16 +15,16 @@ pub(crate) struct JobNames {
     aliases: HashMap<Arc<str>, Aliases>,
 }
 
-/// What an entry of `depends_on` that names no other batch means.
+/// The meaning of an entry of `depends_on` that names no other batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NamedParent {
-    /// A job of the same group, or none that is known.
+    /// A job of the same group, or an unknown one.
     Own(String),
     /// A job of another group.
     Foreign(QualifiedName),
 }
 
-/// A job behind its group.
+/// A job with its group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct QualifiedName {
     pub group: Arc<str>,
@@ -32,7 +32,7 @@ pub(crate) struct QualifiedName {
 }
 
 impl JobNames {
-    /// The names of all jobs; an alias that means two things in a group is in the report.
+    /// Collects the names of all jobs; an ambiguous alias is reported.
     pub(crate) fn collect(jobs: &[RawJob], groups: &[Arc<str>], report: &mut FaultReport) -> Self {
         let mut codes: HashMap<Arc<str>, HashSet<String>> =
             groups.iter().map(|group| (Arc::clone(group), HashSet::new())).collect();
@@ -49,7 +49,7 @@ impl JobNames {
         Self { codes, aliases }
     }
 
-    /// Puts codes in place of aliases in what jobs say of others of their group.
+    /// Replaces aliases by codes in the jobs' references to others of their group.
     pub(crate) fn resolve_aliases(&self, jobs: &mut [RawJob]) {
         for job in jobs {
             if let Some(aliases) = self.aliases.get(&job.group) {
@@ -58,7 +58,7 @@ impl JobNames {
         }
     }
 
-    /// The same in jobs that were made already.
+    /// The same in jobs that are already built.
     pub(crate) fn settle_aliases(&self, jobs: &mut [JobDef]) {
         for job in jobs {
             if let Some(aliases) = self.aliases.get(job.group.as_str()) {
@@ -77,7 +77,7 @@ impl JobNames {
         self.codes.get(group).is_some_and(|codes| codes.contains(code))
     }
 
-    /// The groups that have a job of this code or alias, ordered.
+    /// The groups that have a job with this code or alias, in order.
     pub(crate) fn groups_with(&self, word: &str) -> Vec<&str> {
         let has = |group: &&Arc<str>| self.code_in(group, word).is_some();
         let mut found: Vec<&str> = self.codes.keys().filter(has).map(|group| &**group).collect();
@@ -85,7 +85,7 @@ impl JobNames {
         found
     }
 
-    /// The code of the job of a group that a word means there.
+    /// The code of the job that a word names within a group.
     pub(crate) fn code_in<'a>(&'a self, group: &str, word: &'a str) -> Option<&'a str> {
         let code = self.aliases.get(group).map_or(word, |aliases| aliases.resolve_word(word));
         self.has_code(group, code).then_some(code)
@@ -105,7 +105,7 @@ impl JobNames {
         })
     }
 
-    /// What a word means as the parent of a job of `own`.
+    /// The meaning of a word as the parent of a job of `own`.
     pub(crate) fn parent(&self, own: &str, word: &str) -> NamedParent {
         if let Some(code) = self.code_in(own, word) {
             return NamedParent::Own(code.to_owned());
@@ -119,8 +119,8 @@ impl JobNames {
         }
     }
 
-    /// `group.CODE` of a group that the file does not have. A word that is near a code of the own group is taken for a
-    /// slip.
+    /// `group.CODE` of a group that the file does not have. A word similar to a code of the same group counts as a
+    /// typing error.
     fn elsewhere(&self, own: &str, word: &str) -> Option<QualifiedName> {
         let (group, code) = word.split_once('.')?;
         let is_plain = !group.is_empty() && !code.is_empty() && !code.contains('.');
@@ -130,7 +130,8 @@ impl JobNames {
             .then(|| QualifiedName { group: Arc::from(group), code: code.to_owned() })
     }
 
-    /// The jobs that a word names when no group is given: those of this code or alias, and the one behind its group.
+    /// The jobs that a word without a group may name: those with this code or alias, and the one qualified by its
+    /// group.
     pub(crate) fn candidates(&self, word: &str) -> Vec<QualifiedName> {
         if let Some(name) = self.qualified(word) {
             return vec![name];

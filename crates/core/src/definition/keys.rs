@@ -1,6 +1,6 @@
-//! The keys of a definition file, and how large its numbers may be.
+//! The keys of definition files, and the limits of their numbers.
 
-/// A whole definition.
+/// Keys of the whole definition.
 pub(crate) const TOP: &[&str] = &[
     "sources",
     "groups",
@@ -16,7 +16,7 @@ pub(crate) const TOP: &[&str] = &[
     "hosts",
     "schedules",
 ];
-/// A data source.
+/// Keys of a data source.
 pub(crate) const SOURCE: &[&str] = &[
     "name",
     "url",
@@ -29,7 +29,7 @@ pub(crate) const SOURCE: &[&str] = &[
     "owner_group",
     "groups",
 ];
-/// A group.
+/// Keys of a group.
 pub(crate) const GROUP: &[&str] = &[
     "code",
     "name",
@@ -49,15 +49,15 @@ pub(crate) const GROUP: &[&str] = &[
     "slow_after",
     "held_after_sec",
 ];
-/// A pool.
+/// Keys of a pool.
 pub(crate) const POOL: &[&str] = &["name", "slots"];
-/// An entry of a job's `pools`.
+/// Keys of an entry of a job's `pools`.
 pub(crate) const POOL_USE: &[&str] = &["pool", "weight"];
-/// An entry of a job's `locks`.
+/// Keys of an entry of a job's `locks`.
 pub(crate) const LOCK_USE: &[&str] = &["lock", "mode"];
-/// `lineage`.
+/// Keys of `lineage`.
 pub(crate) const LINEAGE: &[&str] = &["reads", "writes", "opaque", "ignore"];
-/// `retry`.
+/// Keys of `retry`.
 pub(crate) const RETRY: &[&str] = &[
     "backoff",
     "backoff_percent",
@@ -68,7 +68,7 @@ pub(crate) const RETRY: &[&str] = &[
     "on_sqlstate",
     "never_on_sqlstate",
 ];
-/// What `defaults` and jobs share.
+/// Keys that `defaults` and jobs share.
 pub(crate) const SETTINGS: &[&str] = &[
     "group",
     "source",
@@ -102,7 +102,7 @@ pub(crate) const SETTINGS: &[&str] = &[
     "due",
     "slow_after",
 ];
-/// `notify`: the events that are about a job or a batch.
+/// Keys of `notify`: the events about a job or a batch.
 pub(crate) const NOTIFY: &[&str] = &[
     "failed",
     "timeout",
@@ -126,7 +126,7 @@ pub(crate) const NOTIFY: &[&str] = &[
     "batch_failed",
     "batch_recovered",
 ];
-/// What only a job has.
+/// Keys that only a job has.
 pub(crate) const JOB: &[&str] = &[
     "code",
     "name",
@@ -148,7 +148,7 @@ pub(crate) const JOB: &[&str] = &[
     "approval",
     "for_each",
 ];
-/// A schedule.
+/// Keys of a schedule.
 pub(crate) const SCHEDULE: &[&str] = &[
     "code",
     "name",
@@ -184,67 +184,67 @@ pub(crate) const SCHEDULE: &[&str] = &[
     "notify_email",
     "owner",
 ];
-/// `after` of a schedule, beside the group alone.
+/// Keys of a schedule's `after`, if it is not just a group.
 pub(crate) const AFTER: &[&str] = &["group", "on"];
-/// An entry of `blackouts`.
+/// Keys of an entry of `blackouts`.
 pub(crate) const BLACKOUT: &[&str] = &["from", "until", "daily", "days", "because"];
-/// `misfire` of a schedule, beside its words.
+/// Keys of a schedule's `misfire`, if it is not just a word.
 pub(crate) const NEWEST: &[&str] = &["newest"];
-/// An owner.
+/// Keys of an owner.
 pub(crate) const OWNER: &[&str] = &["code", "name", "email", "lang"];
-/// A host that HTTP jobs may call.
+/// Keys of a host that HTTP jobs may call.
 pub(crate) const HOST: &[&str] = &["name", "base_url", "headers", "max_parallel"];
-/// The call of an HTTP job.
+/// Keys of an HTTP job's call.
 pub(crate) const HTTP: &[&str] = &["host", "method", "path", "headers", "send", "expect_status"];
-/// How a SENSOR job asks.
+/// Keys of a SENSOR job's `sensor`.
 pub(crate) const SENSOR: &[&str] = &["poll_sec"];
-/// The batch that a BATCH job opens.
+/// Keys of a BATCH job's `sub_batch`.
 pub(crate) const SUB_BATCH: &[&str] = &["group", "batch"];
-/// What a HANDLER or GLUE job asks of an executor.
+/// Keys of a HANDLER or GLUE job's `executor`.
 pub(crate) const EXECUTOR: &[&str] = &["app", "handler", "language", "send", "route", "block"];
-/// The application of a FLINK job.
+/// Keys of a FLINK job's `application`.
 pub(crate) const APPLICATION: &[&str] =
     &["host", "file", "main_class", "args", "conf", "parallelism", "poll_sec"];
-/// Who may approve an APPROVAL job.
+/// Keys of an APPROVAL job's `approval`.
 pub(crate) const APPROVAL: &[&str] = &["role", "permission", "users", "four_eyes", "question"];
-/// The list of a fan-out.
+/// Keys of `for_each`.
 pub(crate) const FOR_EACH: &[&str] = &["items", "param", "output", "max_parallel"];
-/// A list that is not written down.
+/// Keys of `items` in a `for_each` whose list is computed.
 pub(crate) const ITEMS: &[&str] = &["param", "output"];
-/// A parameter of a job.
+/// Keys of a parameter of a job.
 pub(crate) const PARAM: &[&str] = &["name", "mode", "type", "value", "required", "secret"];
-/// A parameter of a group, or of all groups.
+/// Keys of a parameter of a group, or of all groups.
 pub(crate) const DECLARED: &[&str] = &["name", "type", "value", "required", "secret"];
-/// Where a secret comes from.
+/// Keys of the source of a secret.
 pub(crate) const SECRET: &[&str] = &["name", "env", "file", "sealed", "owner_group", "groups"];
-/// An entry of `dependencies`.
+/// Keys of an entry of `dependencies`.
 pub(crate) const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order", "when"];
-/// An entry of `depends_on`.
+/// Keys of an entry of `depends_on`.
 pub(crate) const PARENT: &[&str] = &["job", "when", "group", "batch", "missing", "wait_sec"];
-/// A success rule.
+/// Keys of a success rule.
 pub(crate) const RULE: &[&str] = &["rule", "else", "message"];
-/// A check.
+/// Keys of a check.
 pub(crate) const CHECK: &[&str] = &["name", "source", "sql", "sql_file", "expect", "else"];
-/// What a check expects, beside the word `zero_rows`.
+/// Keys of a check's `expect`, if it is not the word `zero_rows`.
 pub(crate) const EXPECT: &[&str] = &["between", "min", "max", "equals", "drift"];
-/// The ends of `between`.
+/// Keys of `between`.
 pub(crate) const BETWEEN: &[&str] = &["min", "max"];
-/// What `drift` allows.
+/// Keys of `drift`.
 pub(crate) const DRIFT: &[&str] = &["max_percent"];
-/// The other query of `equals`.
+/// Keys of `equals`, the second query of a check.
 pub(crate) const EQUALS: &[&str] = &["sql", "sql_file", "source", "tolerance"];
 
-/// Longest a body may run: 30 days.
+/// Maximum duration of a body: 30 days.
 pub(crate) const TIMEOUT_MAX: u32 = 30 * 24 * 3_600;
-/// Most tries after the first; a hundred failures are an incident and not bad luck.
+/// Maximum number of retries; a hundred failures are an incident, not bad luck.
 pub(crate) const RETRIES_MAX: u32 = 100;
-/// Longest wait for another batch: a year.
+/// Maximum wait for another batch: a year.
 pub(crate) const WAIT_MAX: u32 = 366 * 24 * 3_600;
-/// Longest wait between two tries: a day.
+/// Maximum delay between two attempts: a day.
 pub(crate) const DELAY_MAX: u32 = crate::domain::job::retry::LONGEST_DELAY_SEC;
-/// Longest wait between two questions of a sensor: a day.
+/// Maximum interval between two polls of a sensor: a day.
 pub(crate) const POLL_MAX: u32 = 24 * 3_600;
-/// Highest limit of things at once.
+/// Maximum value of a concurrency limit.
 pub(crate) const PARALLEL_MAX: u32 = 10_000;
-/// Priorities run from minus to plus this.
+/// Maximum absolute value of a priority.
 pub(crate) const PRIORITY_MAX: i32 = 1_000_000;

@@ -1,5 +1,4 @@
-//! What pools, locks, retries and warnings mean: pools that exist and are large enough, times that
-//! can come.
+//! Validates pools, locks, retries and warnings: pools exist and are large enough, deadlines can be reached.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::job::{JobContext, given_place};
@@ -9,10 +8,10 @@ use crate::domain::job::JobDef;
 use crate::domain::job::pool::{LockUse, PoolUse, SlotPool};
 use std::collections::HashSet;
 
-/// Longest name of a pool or lock.
+/// Maximum length of the name of a pool or lock.
 const NAME_MAX: usize = 100;
 
-/// Pools whose names can be used.
+/// Builds the pools, and reports unusable names.
 pub(crate) fn pools(raw: Vec<RawPool>, report: &mut FaultReport) -> Vec<SlotPool> {
     let made = |pool: RawPool| {
         usable("pool", &pool.name, report)
@@ -33,7 +32,7 @@ fn usable(kind: &str, name: &Located<String>, report: &mut FaultReport) -> bool 
     fits
 }
 
-/// The group's times fit each other.
+/// Checks that the deadlines of a group are consistent.
 pub(crate) fn group(whose: &str, raw: &RawGroup, report: &mut FaultReport) {
     if let (Some(warn), Some(limit)) = (&raw.warn_after_sec, &raw.batch_timeout_sec)
         && warn.value >= limit.value
@@ -48,7 +47,7 @@ fn never_comes(whose: &str, warn: &Located<u32>, key: &str, limit: u32, report: 
     report.fault(&warn.at, what, cure);
 }
 
-/// Gives `def` its pools, locks, retry policy and warning.
+/// Sets the pools, locks, retry policy and warning of `def`.
 pub(crate) fn set_limits(
     def: &mut JobDef,
     whose: &str,
@@ -99,7 +98,7 @@ pub(crate) fn set_limits(
     start_before_due(def, whose, raw, report);
 }
 
-/// A start deadline after the end deadline makes a job late twice.
+/// Warns if the start deadline comes after the end deadline, because the job would be late twice.
 fn start_before_due(def: &JobDef, whose: &str, raw: &RawJob, report: &mut FaultReport) {
     let said = raw.settings.start_by.as_ref().map(|s| &s.at);
     let said = said.or(raw.settings.due.as_ref().map(|d| &d.at));
@@ -111,7 +110,7 @@ fn start_before_due(def: &JobDef, whose: &str, raw: &RawJob, report: &mut FaultR
     }
 }
 
-/// A default warning that comes too late for a job with a short time limit of its own is not for it.
+/// A default warning that comes later than a job's own time limit does not apply to that job.
 fn warning(
     def: &mut JobDef,
     whose: &str,

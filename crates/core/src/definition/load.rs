@@ -1,4 +1,4 @@
-//! Finds out which form a definition has, and reads it.
+//! Detects the format of a definition, and loads it.
 
 use crate::definition::budget::{Budget, Limit};
 use crate::definition::build;
@@ -18,25 +18,24 @@ use std::sync::Arc;
 
 const JOBS_CSV: &str = "job_def.csv";
 const DEPENDENCIES_CSV: &str = "job_dependency.csv";
-/// Beside the CSV files: what a table of jobs cannot say.
+/// The file next to the CSV tables, with everything that a table of jobs cannot express.
 const SOURCES_YAML: &str = "sources.yaml";
-/// What the two tables say themselves.
+/// The sections that the two tables contain.
 const IN_TABLES: &[&str] = &["jobs", "dependencies"];
 
-/// A definition that is sound, and what may be worth a look.
+/// A valid definition with its warnings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
-    /// The definition, with the text of every file it names.
+    /// The definition, including the text of every file that it names.
     pub definition: Definition,
-    /// What is allowed and probably not meant.
+    /// Findings that are permitted, but probably not intended.
     pub warnings: Vec<DefinitionFault>,
     pub places: SchedulePlaces,
 }
 
-/// Reads and checks a definition: `.yaml`, `.yml` or `.json`; `job_def.csv`, or a folder that
-/// holds it. `read` reads a file whole; `kinds` are the job types there are. Every fault is
-/// reported, not just the first. Whether its schedules ever fire is another question, see
-/// [`Loaded::look_at_schedules`].
+/// Reads and checks a definition: `.yaml`, `.yml` or `.json`; `job_def.csv`, or a folder that contains it. `read` reads
+/// a whole file; `kinds` are the known job types. Every fault is reported, not only the first. Whether schedules ever
+/// fire is checked separately, see [`Loaded::look_at_schedules`].
 pub fn load_definition(
     path: &Path,
     read: &dyn Fn(&Path) -> std::io::Result<String>,
@@ -45,7 +44,7 @@ pub fn load_definition(
     load_within(path, read, kinds, Budget::default())
 }
 
-/// The same, for no more than the budget.
+/// The same within a budget.
 pub fn load_within(
     path: &Path,
     read: &dyn Fn(&Path) -> std::io::Result<String>,
@@ -78,12 +77,12 @@ pub fn load_within(
         report.has_time(&whole).then(|| build::build(raw, &whole, &files, kinds, &mut report))
     });
     let warnings = report.finish()?;
-    // Without a tree there is a fault, so a sound definition is always here.
+    // Without a tree there is a fault, so a valid definition always exists here.
     let (definition, places) = definition.unwrap_or_default();
     Ok(Loaded { definition, warnings, places })
 }
 
-/// Whether the tree has no more jobs than the budget says.
+/// Whether the number of jobs is within the budget.
 fn has_few_jobs(tree: &SourceNode, report: &mut FaultReport) -> bool {
     let NodeValue::Map(top) = &tree.value else { return true };
     let Some((key, jobs)) = top.iter().find(|(key, _)| key.value == "jobs") else { return true };
@@ -156,7 +155,7 @@ fn read_csv_pair(
     let files = DefinitionFiles::new(parent(jobs), read);
     let mut top =
         files.read_tree(SOURCES_YAML, report).map_or_else(Vec::new, |tree| others(tree, report));
-    // An included file may hold the groups.
+    // An included file may define the groups.
     if !top.iter().any(|(key, _)| ["groups", "include"].contains(&key.value.as_str())) {
         top.push(named("groups", groups_of(&list)));
     }
@@ -169,7 +168,7 @@ fn named(key: &str, node: SourceNode) -> (Located<String>, SourceNode) {
     (Located::new(&node.at, key.to_owned()), node)
 }
 
-/// What `sources.yaml` says; jobs are not its business.
+/// The content of `sources.yaml` except jobs.
 fn others(tree: SourceNode, report: &mut FaultReport) -> Vec<(Located<String>, SourceNode)> {
     let beside: Vec<&str> = TOP.iter().copied().filter(|k| !IN_TABLES.contains(k)).collect();
     let cure = format!("its keys are {}", beside.join(", "));
@@ -188,7 +187,7 @@ fn others(tree: SourceNode, report: &mut FaultReport) -> Vec<(Located<String>, S
     entries
 }
 
-/// A bare group for each code in the column `group_code`.
+/// A group without further keys for each code in the column `group_code`.
 fn groups_of(jobs: &SourceNode) -> SourceNode {
     let mut seen = HashSet::new();
     let mut found = Vec::new();

@@ -2,7 +2,7 @@
 //! May name: domain. Never: a database, a clock, the network.
 //! Invariant: a `Definition` that leaves this module is complete, consistent and acyclic.
 //! Story order: load (which form), node or csv (the tree), include and template (one tree of many),
-//! read and raw (what the user said), build, alias, owner, source, job, application, check (what it means), diff
+//! read and raw (what the user wrote), build, alias, owner, source, job, application, check (what it means), diff
 //! (what changed), export, write and comments (back to a file), schema (what editors know of it); calendar (files of
 //! holidays, which are no part of a `Definition`).
 

@@ -1,8 +1,8 @@
-//! The tree of a YAML or JSON text, each value with its line and its text as it was written.
+//! Parses a YAML or JSON text into a tree in which each value keeps its line and its original spelling.
 //!
-//! Not serde structs: a struct stops at its first unknown key or wrong type, and a user with ten
-//! mistakes would need ten attempts. Scalars stay text (`007` is not 7, `NO` is not false); what
-//! they mean is decided where it is known what they should be.
+//! It does not use serde structs: a struct stops at the first unknown key or wrong type, so a user with ten mistakes
+//! would need ten attempts. Scalars remain text (`007` is not 7, `NO` is not false); they are interpreted where the
+//! expected type is known.
 
 use crate::definition::budget::Limit;
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
@@ -11,14 +11,14 @@ use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DuplicateKeyPolicy, Error};
 use std::sync::Arc;
 
-/// A value where the user wrote it.
+/// A value with its place in the file.
 #[derive(Clone, Debug)]
 pub struct SourceNode {
     pub at: SourcePlace,
     pub value: NodeValue,
 }
 
-/// What a value is.
+/// The content of a value.
 #[derive(Clone, Debug)]
 pub enum NodeValue {
     Null,
@@ -28,7 +28,7 @@ pub enum NodeValue {
 }
 
 impl NodeValue {
-    /// What it is, in words.
+    /// The kind as a word for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
@@ -40,7 +40,7 @@ impl NodeValue {
 }
 
 impl SourceNode {
-    /// How many values it is, with all within it.
+    /// The number of values, including nested ones.
     pub fn count_values(&self) -> usize {
         match &self.value {
             NodeValue::Null | NodeValue::Text(_) => 1,
@@ -56,7 +56,7 @@ impl SourceNode {
     }
 }
 
-/// Reads `text`; `None` when it is not YAML at all, which is then in the report.
+/// Parses `text`; returns `None` and reports a fault if it is not valid YAML.
 pub fn parse(file: &Arc<str>, text: &str, report: &mut FaultReport) -> Option<SourceNode> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let whole = SourcePlace::new(file, 0);
@@ -68,7 +68,7 @@ pub fn parse(file: &Arc<str>, text: &str, report: &mut FaultReport) -> Option<So
         Err(error) => {
             report_error(file, &error, report);
             let again = matches!(error.without_snippet(), Error::DuplicateMappingKey { .. });
-            // Goes on past a doubled key, to find what else is wrong.
+            // Parsing continues after a duplicate key, to find further faults.
             if again {
                 parse_yaml(text, DuplicateKeyPolicy::FirstWins, report.budget()).ok()
             } else {
@@ -93,7 +93,7 @@ fn report_error(file: &Arc<str>, error: &Error, report: &mut FaultReport) {
         return;
     }
     let said = error.without_snippet().to_string();
-    // The location comes first in our line already.
+    // Our own line already starts with the location.
     let said = said.split(AT_LINE).next().unwrap_or(&said).replace('\n', " ");
     report.fault(
         &at,
@@ -102,14 +102,14 @@ fn report_error(file: &Arc<str>, error: &Error, report: &mut FaultReport) {
     );
 }
 
-/// The line that the text of an error names.
+/// The line number in the text of an error.
 fn line_in_text(error: &Error) -> Option<u32> {
     let said = error.without_snippet().to_string();
     let (_, line) = said.rsplit_once(AT_LINE)?;
     line.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The limit of the budget that a text passes. Within a value the parser hands on the text of its error alone.
+/// The limit of the budget that a text exceeds. Inside a value, the parser passes on only the text of its error.
 fn passed_limit(error: &Error) -> Option<Limit> {
     match error.without_snippet() {
         Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayCounterOverflow { .. } => {

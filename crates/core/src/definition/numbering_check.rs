@@ -1,4 +1,4 @@
-//! Warns of dependencies on batch numbers that the other group never has: the days of a month in a group
+//! Warns of dependencies on batch numbers that the other group never has, for example the days of a month in a group
 //! whose batches are months.
 
 use crate::definition::fault::{FaultReport, Located};
@@ -10,7 +10,7 @@ use crate::domain::schedule::trigger::{PlannedInstant as FiringAt, ScheduledOrde
 use crate::domain::time::Millis;
 use chrono::NaiveDate;
 
-/// A planned time to make an example of a batch number: 2024-07-31 12:34:56 UTC.
+/// A planned time for an example batch number: 2024-07-31 12:34:56 UTC.
 const EXAMPLE_MS: i64 = 1_722_429_296_000;
 
 /// What decides the batch numbers of the groups of a definition.
@@ -19,16 +19,16 @@ pub(crate) struct Numbering<'a> {
     pub schedules: &'a [TriggerDef],
 }
 
-/// One way in which a group comes by its batch numbers.
+/// One origin of a group's batch numbers.
 struct NumberSource {
-    /// The kind of period that they name; none: free text.
+    /// The kind of period of the numbers; none: free text.
     kind: Option<PeriodKind>,
-    /// In words: `group month_end is monthly`.
+    /// Description: `group month_end is monthly`.
     how: String,
 }
 
 impl Numbering<'_> {
-    /// Warns of each dependency whose numbers are of a kind that its group does not have.
+    /// Warns of each dependency whose numbers are of a kind that the other group does not have.
     pub(crate) fn warn_of_mismatches(
         &self,
         found: &[Located<ExternalDependency>],
@@ -51,15 +51,14 @@ impl Numbering<'_> {
         }
     }
 
-    /// The kind of all numbers of a group, where it is known.
+    /// The kind of all batch numbers of a group, if it is known.
     fn kind_of(&self, group: &GroupCode) -> Option<PeriodKind> {
         let sources = self.sources(group);
         let kind = sources.first()?.kind?;
         sources.iter().all(|source| source.kind == Some(kind)).then_some(kind)
     }
 
-    /// How a group comes by its numbers: its type decides, else its schedules do. Empty when that
-    /// cannot be known.
+    /// The origins of a group's batch numbers: its type, else its schedules. Empty if they cannot be known.
     fn sources(&self, code: &GroupCode) -> Vec<NumberSource> {
         let Some(group) = self.groups.iter().find(|group| group.code == *code) else {
             return Vec::new();
@@ -90,7 +89,7 @@ fn opens(order: &ScheduledOrder, group: &Group) -> bool {
         && order.batch_type.as_ref().is_none_or(|ty| group.batch_type.as_ref() == Some(ty))
 }
 
-/// A number that a schedule gives; none where it depends on the batch that it follows.
+/// An example number of a schedule; none if it depends on the followed batch.
 fn example(schedule: &TriggerDef, order: &ScheduledOrder) -> Option<BatchNo> {
     let nominal = NaiveDate::from_ymd_opt(2024, 7, 31)?;
     let zone = schedule.timing.zone;
@@ -99,7 +98,7 @@ fn example(schedule: &TriggerDef, order: &ScheduledOrder) -> Option<BatchNo> {
     order.batch_no.number(at).ok()
 }
 
-/// What to write for a group whose numbers are of this kind.
+/// The suggested expression for a group with numbers of this kind.
 fn grammar_hint(kind: Option<PeriodKind>) -> &'static str {
     match kind {
         Some(PeriodKind::Day) => {

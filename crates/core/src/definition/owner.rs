@@ -1,4 +1,4 @@
-//! Owners: who answers for jobs and groups, and whether those that are named exist.
+//! Reads owners, and checks that the owners that jobs and groups name exist.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::near::did_you_mean;
@@ -16,8 +16,8 @@ pub(crate) fn owners(raw: &[RawOwner]) -> Vec<Owner> {
     raw.iter().map(owner).collect()
 }
 
-/// Whoever declares owners means them: a name that is not among them is a slip. Without a section
-/// `owners` the word is free text.
+/// If owners are declared, a name that is not among them is a typing error. Without a section `owners` the name is free
+/// text.
 pub(crate) fn check(raw: &Raw, report: &mut FaultReport) {
     if raw.owners.is_empty() {
         return;

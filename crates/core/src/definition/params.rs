@@ -1,4 +1,4 @@
-//! Parameters of a job: names that can be bound, values that can be worked out.
+//! Validates the parameters of a job: names can be bound, values can be resolved.
 
 use crate::definition::declare::literal_secret;
 use crate::definition::fault::{FaultReport, Located};
@@ -9,24 +9,24 @@ use crate::domain::job::{Param, ParamMode, ParamNeed, ParamType, Secrecy};
 use crate::domain::params::{ParamError, Reference, check_literal, references, takes_upstream};
 use std::collections::HashSet;
 
-/// What the parameters of a job ask of other jobs.
+/// References of a job's parameters to other jobs.
 #[derive(Default)]
 pub(crate) struct Asks {
     /// Outputs by job: `${jobs.CODE.NAME}`.
     pub uses: Vec<Located<(String, JobCode)>>,
-    /// Parameters without a value of their own, which a parent's output may give.
+    /// Parameters without a value, which may take a parent's output.
     pub takes: Vec<Located<String>>,
-    /// Parameters that ask the calendar of the group.
+    /// Parameters that need the calendar of the group.
     pub days: Vec<Located<String>>,
 }
 
-/// Whether a word can name a parameter, of a procedure, in SQL and in the environment.
+/// Whether a word can name a parameter of a procedure, in SQL and in the environment.
 pub(crate) fn usable_name(word: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && word.chars().all(fits)
 }
 
-/// The words for types.
+/// The names of the types.
 pub(crate) fn param_types() -> [(&'static str, ParamType); 7] {
     [
         ("text", ParamType::Text),
@@ -39,7 +39,7 @@ pub(crate) fn param_types() -> [(&'static str, ParamType); 7] {
     ]
 }
 
-/// Makes the parameters of a job; `calls` says whether its body can hand values back.
+/// Builds the parameters of a job; `calls` tells whether its body can return values.
 pub(crate) fn check_params(
     whose: &str,
     raw: &[RawParam],
@@ -126,7 +126,7 @@ fn check_value(
     }
 }
 
-/// What to do, where the sentence of the error does not say it already.
+/// The hint, unless the error's text already contains one.
 pub(crate) fn cure_of(error: &ParamError) -> &'static str {
     match error {
         ParamError::Unclosed { .. } => "close it with '}'",

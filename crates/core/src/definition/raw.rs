@@ -1,4 +1,4 @@
-//! The definition as the user wrote it, key by key, with nothing resolved.
+//! The definition as the user wrote it, key by key and unresolved.
 
 use crate::definition::fault::{Located, SourcePlace};
 use crate::definition::job_names::QualifiedName;
@@ -22,7 +22,7 @@ use chrono::NaiveTime;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An entry of a list of its own: which job waits for which, as it was written.
+/// An entry of the separate list of dependencies, as the user wrote it.
 #[derive(Debug)]
 pub(crate) struct RawListed {
     pub job: Located<String>,
@@ -36,15 +36,15 @@ pub(crate) struct RawListed {
 pub(crate) struct Raw {
     pub sources: Vec<RawSource>,
     pub groups: Vec<RawGroup>,
-    /// Of the file itself.
+    /// Defaults of the file itself.
     pub defaults: JobSettings,
-    /// Of the files it includes; each for the jobs written there.
+    /// Defaults of the included files, each for the jobs written there.
     pub own_defaults: HashMap<Arc<str>, JobSettings>,
     pub jobs: Vec<RawJob>,
-    /// Those that stand in a list of their own, not with their job.
+    /// Dependencies of the separate list, not those written with their job.
     pub dependencies: Vec<RawListed>,
     pub hosts: Vec<Located<HttpHost>>,
-    /// Of all groups.
+    /// Parameters of all groups.
     pub params: Vec<RawDecl>,
     pub secrets: Vec<RawSecret>,
     pub pools: Vec<RawPool>,
@@ -53,7 +53,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// The defaults of the file itself and of those it includes.
+    /// The defaults of the file itself and of the included files.
     pub(crate) fn all_defaults(&self) -> impl Iterator<Item = &JobSettings> {
         std::iter::once(&self.defaults).chain(self.own_defaults.values())
     }
@@ -120,11 +120,11 @@ pub(crate) struct RawPool {
 /// Pools or locks that a job uses, and how.
 pub(crate) type RawUses<T> = Vec<(Located<String>, Located<T>)>;
 
-/// A key that most jobs leave out: eight bytes where it is not there. As values the keys made each job 2.2 KB, which
-/// was 220 MB for 100,000 of them.
+/// An optional key that most jobs omit: eight bytes if absent. As plain values the keys made each job 2.2 KB, which was
+/// 220 MB for 100,000 jobs.
 pub(crate) type Setting<T> = Option<Box<Located<T>>>;
 
-/// What a job may say itself or leave to `defaults`.
+/// Settings of a job or of `defaults`.
 #[derive(Debug, Default)]
 pub(crate) struct JobSettings {
     pub group: Setting<String>,
@@ -163,7 +163,7 @@ pub(crate) struct JobSettings {
 /// A job.
 #[derive(Debug)]
 pub(crate) struct RawJob {
-    /// The group that it belongs to, by the job itself or the defaults of its file.
+    /// The job's group: its own, or the default of its file.
     pub group: Arc<str>,
     pub code: Located<String>,
     pub name: Setting<String>,
@@ -216,7 +216,7 @@ pub(crate) struct RawParam {
 /// A parameter of a group, or of all groups.
 #[derive(Debug)]
 pub(crate) struct RawDecl {
-    /// For messages: `group month_end: parameter rate`.
+    /// The subject of messages: `group month_end: parameter rate`.
     pub whose: String,
     pub name: Located<String>,
     pub ty: ParamType,
@@ -225,7 +225,7 @@ pub(crate) struct RawDecl {
     pub secret: Option<Located<bool>>,
 }
 
-/// Where a secret comes from.
+/// Source of a secret.
 #[derive(Debug)]
 pub(crate) struct RawSecret {
     pub name: Located<String>,
@@ -235,27 +235,27 @@ pub(crate) struct RawSecret {
     pub access: RawGroupAccess,
 }
 
-/// An entry of `depends_on`. No larger than a `SourceNode`, so that a list of a million entries is
-/// converted in place.
+/// An entry of `depends_on`. It is no larger than a `SourceNode`, so that a list of a million entries is converted in
+/// place.
 #[derive(Debug)]
 pub(crate) enum RawParent {
     /// A job of the same group and batch.
     Plain(Located<String>),
-    /// One of which more is said.
+    /// An entry with further keys.
     Full(Box<RawFullParent>),
 }
 
-/// An entry of `depends_on` that says more than a job.
+/// An entry of `depends_on` with further keys.
 #[derive(Debug)]
 pub(crate) struct RawFullParent {
-    /// Where the entry begins.
+    /// Start of the entry.
     pub at: SourcePlace,
     /// None: the batch of `group` as a whole.
     pub job: Option<Located<String>>,
     pub more: RawMore,
 }
 
-/// What an entry of `depends_on` says beside the job.
+/// The keys of an entry of `depends_on` besides the job.
 #[derive(Debug, Default)]
 pub(crate) struct RawMore {
     pub when: Option<Located<String>>,
@@ -266,7 +266,7 @@ pub(crate) struct RawMore {
 }
 
 impl RawParent {
-    /// Makes it name a job of another group in the same batch.
+    /// Lets it name a job of another group in the same batch.
     pub(crate) fn point_to(&mut self, at: &SourcePlace, name: QualifiedName) {
         let job = Some(Located::new(at, name.code));
         let group = Some(Located::new(at, name.group.to_string()));
@@ -279,7 +279,7 @@ impl RawParent {
         }
     }
 
-    /// Where the entry begins.
+    /// Start of the entry.
     pub(crate) fn at(&self) -> &SourcePlace {
         match self {
             Self::Plain(word) => &word.at,
@@ -287,7 +287,7 @@ impl RawParent {
         }
     }
 
-    /// The job, unless a whole batch is meant.
+    /// The job, unless the entry names a whole batch.
     pub(crate) fn job(&self) -> Option<&Located<String>> {
         match self {
             Self::Plain(word) => Some(word),
@@ -302,7 +302,7 @@ impl RawParent {
         }
     }
 
-    /// What it says beside the job.
+    /// The keys besides the job.
     pub(crate) fn more(&self) -> Option<&RawMore> {
         match self {
             Self::Plain(_) => None,
@@ -330,10 +330,10 @@ impl RawParent {
     }
 }
 
-/// `job` waits for `depends_on`.
+/// `job` depends on `depends_on`.
 #[derive(Debug)]
 pub(crate) struct RawDependency {
-    /// The group of both.
+    /// Group of both jobs.
     pub group: Arc<str>,
     pub job: Arc<str>,
     pub depends_on: Located<String>,

@@ -1,4 +1,4 @@
-//! Reads the raw definition from the tree: every key checked for its form.
+//! Reads the raw definition from the tree and checks the form of every key.
 
 use crate::definition::application;
 use crate::definition::declare::{read_decl, read_secret};
@@ -59,7 +59,7 @@ pub(crate) fn read_root(
         raw.groups.push(group(code, node, top.report));
     }
     let jobs = entries("job", "jobs", "code", top.take_node("jobs"), top.report);
-    // 2 KB each: the spare capacity of a growing list was 130 MB for 100,000 jobs.
+    // A job takes 2 KB: the spare capacity of a growing list was 130 MB for 100,000 jobs.
     raw.jobs.reserve_exact(jobs.len());
     for (code, node) in jobs {
         raw.jobs.push(read_job(code, node, top.report));
@@ -89,7 +89,7 @@ fn decls(whose: &str, node: Option<SourceNode>, report: &mut FaultReport) -> Vec
     all.into_iter().map(|(name, node)| read_decl(whose, name, node, report)).collect()
 }
 
-/// The entries of a map by code, or of a list of maps that hold their code themselves.
+/// The entries of a map by code, or of a list of maps that contain their code.
 pub(crate) fn entries(
     one: &str,
     many: &str,
@@ -176,8 +176,8 @@ fn group(code: Located<String>, node: SourceNode, report: &mut FaultReport) -> R
     }
 }
 
-/// The type of a group, or of the groups that a schedule opens. Those that decide which batch numbers a
-/// group takes are written in one way.
+/// The type of a group, or of the groups that a schedule opens. Types that decide which batch numbers a group accepts
+/// are normalized.
 pub(crate) fn batch_type(fields: &mut Fields<'_>) -> Option<Located<String>> {
     let word = fields.take_line("type", 64)?;
     let written = word.value.as_str();
@@ -249,7 +249,7 @@ fn settings(fields: &mut Fields<'_>) -> JobSettings {
     }
 }
 
-/// Tags are kept in one column, separated by commas.
+/// Tags are stored in one column, separated by commas.
 fn read_tags(fields: &mut Fields<'_>) -> Option<Vec<Located<String>>> {
     let tags = fields.texts("tags")?;
     let splits = |c: char| c == ',' || c == ';' || c.is_control();
@@ -263,7 +263,7 @@ fn read_tags(fields: &mut Fields<'_>) -> Option<Vec<Located<String>>> {
 fn owner(code: Located<String>, node: SourceNode, report: &mut FaultReport) -> RawOwner {
     let mut fields = Fields::open_fields(format!("owner {}", code.value), node, OWNER, report);
     same_code(&mut fields, "code", &code);
-    // What `owner` of a job may be, for that is where it is named.
+    // The same limits as for `owner` of a job, which refers to this code.
     if code.value.chars().count() > 255 || code.value.chars().any(char::is_control) {
         let what = format!("owner {:?} is not a short line of text", code.value);
         fields.report.fault(&code.at, what, "use at most 255 characters, no control characters");
@@ -280,7 +280,7 @@ fn read_job(code: Located<String>, node: SourceNode, report: &mut FaultReport) -
     job_named(format!("job {}", code.value), code, node, report)
 }
 
-/// Reads a job, or a template, which has the same keys; `whose` is what faults call it.
+/// Reads a job, or a template, which has the same keys; `whose` is its name in faults.
 pub(crate) fn job_named(
     whose: String,
     code: Located<String>,

@@ -9,10 +9,10 @@ use crate::domain::notification::event::{NotificationEvent, NotifyRules, NotifyW
 use crate::domain::notification::recipient::Recipient;
 use std::collections::BTreeMap;
 
-/// Maximum number of addresses of one job or group: more call for a mailing list.
+/// Maximum number of addresses of one job or group: for more, use a mailing list.
 const MOST_ADDRESSES: usize = 50;
 
-/// Addresses and channels as a list, or as one text separated by `;` or `,`, as spreadsheets have it.
+/// Addresses and channels as a list, or as one text separated by `;` or `,`, as in spreadsheets.
 pub(crate) fn addresses(fields: &mut Fields<'_>, key: &str) -> Option<Vec<Located<String>>> {
     let texts = fields.texts(key)?;
     let one_each = |text: Located<String>| -> Vec<Located<String>> {
@@ -46,7 +46,7 @@ pub(crate) fn rules(fields: &mut Fields<'_>) -> Option<Located<NotifyRules>> {
     let mut rules = BTreeMap::new();
     for (word, node) in entries {
         let event = event(fields, &word);
-        // What stands without a moment is as if it were not there.
+        // An event without a value is treated as absent.
         if matches!(node.value, NodeValue::Null) {
             continue;
         }
@@ -78,8 +78,8 @@ fn event(fields: &mut Fields<'_>, word: &Located<String>) -> Option<Notification
 fn moment(fields: &mut Fields<'_>, event: &str, node: SourceNode) -> Option<NotifyWhen> {
     let whose = format!("{}: notify: {event}", fields.whose);
     let text = single(&whose, node, fields.report)?;
-    // A text is never a truth value to our reader; a program that wrote the file for us may have
-    // taken `off` for one.
+    // Our parser never reads a text as a boolean, but a program that generated the file may have converted `off` to
+    // one.
     let found = match text.value.trim().to_ascii_lowercase().as_str() {
         "false" => Some(NotifyWhen::Off),
         word => NotifyWhen::parse(word),

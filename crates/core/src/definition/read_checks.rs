@@ -1,4 +1,4 @@
-//! Reads `success` and `checks`: only their form, nothing is resolved.
+//! Reads `success` and `checks`, checking only their form.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::{Fields, single};
@@ -43,7 +43,7 @@ fn grade(fields: &mut Fields<'_>) -> Option<Located<CheckGrade>> {
     fields.choice("else", &CheckGrade::ALL.map(|grade| (grade.as_str(), grade)))
 }
 
-/// `checks`: a map by name, or a list of maps with their names inside.
+/// `checks`: a map by name, or a list of maps that contain their names.
 pub(crate) fn checks(fields: &mut Fields<'_>) -> Option<Vec<RawCheck>> {
     let node = fields.take_node("checks")?;
     let whose = fields.whose.clone();
@@ -133,7 +133,7 @@ fn expect(whose: &str, node: SourceNode, report: &mut FaultReport) -> Option<Raw
     found.into_iter().next()
 }
 
-/// `[min, max]`, where `~` leaves an end open, or a map of the two.
+/// `[min, max]`, where `~` leaves an end open, or a map of both.
 fn between(whose: &str, node: SourceNode, report: &mut FaultReport) -> Option<RawExpect> {
     let whose = format!("{whose}: between");
     let at = node.at.clone();

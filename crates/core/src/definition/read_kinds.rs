@@ -1,4 +1,4 @@
-//! Reads what the further job types are described by: hosts, calls, sensors, sub-batches, lists.
+//! Reads the keys of the job types: hosts, calls, sensors, sub-batches, approvals, lists.
 
 use crate::definition::budget::Limit;
 use crate::definition::fault::{FaultReport, Located};
@@ -150,7 +150,7 @@ pub(crate) fn sub_batch(fields: &mut Fields<'_>) -> Option<Located<SubBatch>> {
     Some(Located::new(&group.at, SubBatch { group: code, batch }))
 }
 
-/// Longest question to approvers, in characters.
+/// Maximum length of the question to approvers, in characters.
 const QUESTION_MAX: usize = 1_000;
 
 /// `approval: {role, permission, users, four_eyes, question}`.

@@ -1,4 +1,4 @@
-//! Reads pools, locks, what is tried again, and what a failure does.
+//! Reads pools, locks, retries and the policy after a failure.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::{Fields, single};
@@ -11,7 +11,7 @@ use crate::domain::job::pool::LockMode;
 use crate::domain::job::retry::{ErrorClass, RetryPolicy};
 use std::collections::BTreeMap;
 
-/// Highest growth of a delay, in percent: tenfold.
+/// Maximum growth of a delay, in percent: tenfold.
 const BACKOFF_MAX: u32 = 1_000;
 
 const LOCK_MODES: [(&str, LockMode); 2] =
@@ -54,7 +54,7 @@ fn whole_number(
     number
 }
 
-/// The keys that a job's uses of something are written under: `pools`, and in it `pool` and `weight`.
+/// The keys for a job's uses: `pools`, and in it `pool` and `weight`.
 struct UseKeys {
     list: &'static str,
     name: &'static str,
@@ -140,7 +140,7 @@ fn read_uses<T: Copy>(
     Some(items.into_iter().filter_map(one).collect())
 }
 
-/// `retry`: how the delay grows and what is tried again.
+/// `retry`: how the delay grows and what is retried.
 pub(crate) fn retry(fields: &mut Fields<'_>) -> Option<Located<RetryPolicy>> {
     let node = fields.take_node("retry")?;
     let at = node.at.clone();
@@ -172,7 +172,7 @@ pub(crate) fn retry(fields: &mut Fields<'_>) -> Option<Located<RetryPolicy>> {
     Some(Located::new(&at, policy))
 }
 
-/// A factor such as `1.5`, or the same in percent, as we write it.
+/// A factor such as `1.5`, or the same in percent, as an export writes it.
 fn percent(
     fields: &mut Fields<'_>,
     factor: &str,
@@ -201,7 +201,7 @@ fn percent(
     found
 }
 
-/// `1.5` as 150; not through a float, which has no 1.1.
+/// Parses `1.5` as 150; not through a float, which cannot represent 1.1.
 fn hundredths(text: &str) -> Option<u32> {
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Reads `lineage`: the owner's declaration of the tables that a job reads and writes.
+//! Reads `lineage`: the declared tables that a job reads and writes.
 
 use crate::definition::fault::Located;
 use crate::definition::fields::Fields;

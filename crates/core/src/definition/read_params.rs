@@ -8,7 +8,7 @@ use crate::definition::params::param_types;
 use crate::definition::raw::RawParam;
 use crate::domain::job::{ParamMode, ParamType};
 
-/// The parameters of a job: a list, in the procedure's order.
+/// The parameters of a job: a list, in the order of the procedure's parameters.
 pub(crate) fn params(fields: &mut Fields<'_>) -> Option<Located<Vec<RawParam>>> {
     let node = fields.take_node("params")?;
     let NodeValue::List(items) = node.value else {
@@ -33,7 +33,7 @@ fn param(whose: &str, item: SourceNode, report: &mut FaultReport) -> Option<RawP
     Some(typed(name, &mut fields))
 }
 
-/// What stands beside a parameter's name.
+/// The keys of a parameter besides its name.
 fn typed(name: Located<String>, fields: &mut Fields<'_>) -> RawParam {
     let modes = [("in", ParamMode::In), ("out", ParamMode::Out), ("inout", ParamMode::InOut)];
     RawParam {

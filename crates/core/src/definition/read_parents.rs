@@ -7,7 +7,7 @@ use crate::definition::node::{NodeValue, SourceNode};
 use crate::definition::raw::{RawFullParent, RawMore, RawParent};
 use crate::domain::job::external::Missing;
 
-/// What a job waits for, entry by entry.
+/// The dependencies of a job, one per entry.
 pub(crate) fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
     let Some(node) = fields.take_node("depends_on") else { return Vec::new() };
     let whose = fields.whose.clone();
@@ -22,7 +22,7 @@ pub(crate) fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
 
 fn parent(whose: &str, item: SourceNode, report: &mut FaultReport) -> Option<RawParent> {
     let item = match item {
-        // Before the words of a fault are put together: there may be a million of these.
+        // Before the text of a fault is built: there may be a million entries.
         SourceNode { at, value: NodeValue::Text(value) } => {
             return Some(RawParent::Plain(Located { at, value }));
         }

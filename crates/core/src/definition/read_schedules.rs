@@ -1,4 +1,4 @@
-//! Reads `schedules`: the form of every key, and its place in the file.
+//! Reads `schedules` and checks the form of every key.
 
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::fields::{Fields, single};
@@ -22,13 +22,13 @@ pub(crate) struct RawSchedule {
     pub code: Located<String>,
     pub words: TriggerWords,
     pub owner: Option<Located<String>>,
-    /// Where each of its keys stands.
+    /// The place of each key.
     pub places: HashMap<&'static str, SourcePlace>,
-    /// Whether all of it could be read.
+    /// Whether every value could be read.
     pub form: FormValidity,
 }
 
-/// Whether the form of all values is right; then what they mean can be looked at.
+/// Whether the form of all values is valid; only then is their meaning checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormValidity {
     Right,

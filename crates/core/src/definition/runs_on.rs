@@ -1,4 +1,4 @@
-//! The data source of a job, and whether the job's body can run there.
+//! Determines the data source of a job and checks that the body can run there.
 
 use crate::definition::fault::FaultReport;
 use crate::definition::job::{JobContext, given_place};
@@ -9,7 +9,7 @@ use crate::domain::job::{BodyPart, JobDef, JobKind};
 use crate::domain::source::routine_name::RoutineName;
 use crate::domain::source::{DataSource, DialectName};
 
-/// The job's source, the default one, or the only one there is.
+/// The job's source: its own, the default one, or the only one.
 pub(crate) fn source(
     whose: &str,
     raw: &RawJob,
@@ -35,7 +35,7 @@ fn source_of<'a>(def: &JobDef, sources: &'a [DataSource]) -> Option<&'a DataSour
     sources.iter().find(|s| Some(&s.name) == def.source.as_ref())
 }
 
-/// A procedure must have a name that can be called, and exist where that can be known.
+/// Checks that a procedure has a callable name, and that it exists where that is known.
 pub(crate) fn check_procedure(
     whose: &str,
     raw: &RawJob,
@@ -46,7 +46,7 @@ pub(crate) fn check_procedure(
     let (Some(name), Some(_)) = (&raw.proc_name, &def.proc_name) else {
         return;
     };
-    // Behind it may stand the types that choose one of several, which are PostgreSQL's to know.
+    // Argument types may follow, which select one of several overloads; only PostgreSQL knows them.
     let are_types =
         |list: &str| list.chars().all(|c| c.is_alphanumeric() || " _.,()[]\"".contains(c));
     let parsed = RoutineName::parse(&name.value);
@@ -76,7 +76,7 @@ pub(crate) fn check_procedure(
     }
 }
 
-/// SQL given per dialect must be there for the dialect of the source.
+/// Checks that SQL given per dialect includes the dialect of the source.
 pub(crate) fn check_dialect(
     whose: &str,
     raw: &RawJob,

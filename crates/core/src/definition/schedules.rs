@@ -1,4 +1,4 @@
-//! What schedules mean: read, and held against the rest of the definition.
+//! Builds schedules, and checks them against the rest of the definition.
 
 use crate::definition::fault::{DefinitionFault, FaultReport, Faults, Located, SourcePlace};
 use crate::definition::load::Loaded;
@@ -14,22 +14,22 @@ use crate::domain::trigger_check::{self, TriggerCheckContext, TriggerFinding, Tr
 use chrono_tz::Tz;
 use std::collections::{BTreeMap, HashMap};
 
-/// Where each key of a schedule stands.
+/// The place of each key of a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulePlaces(HashMap<TriggerCode, (SourcePlace, HashMap<&'static str, SourcePlace>)>);
 
 impl SchedulePlaces {
-    /// The place of a key; of one that is not written, that of the schedule.
+    /// The place of a key; for an absent key, the place of the schedule.
     fn place_of(&self, code: &TriggerCode, key: &str) -> Option<&SourcePlace> {
         let (own, keys) = self.0.get(code)?;
-        // What an order says stands in handler_param where that is written.
+        // If handler_param is written, it contains the keys of the order.
         let order = ["batch_no", "group", "type", "params"].contains(&key);
         let raw = || keys.get("handler_param").filter(|_| order);
         Some(keys.get(key).or_else(raw).unwrap_or(own))
     }
 }
 
-/// Makes schedules of what the user said.
+/// Builds schedules from the raw definition.
 pub(crate) fn schedules(
     raw: Vec<RawSchedule>,
     groups: &[Group],
@@ -51,7 +51,7 @@ pub(crate) fn schedules(
             }
             Err(faults) => {
                 for fault in faults.0 {
-                    // A value that could not be read is missing now, which need not be said too.
+                    // A value that could not be read is missing now; that is already reported.
                     if form == FormValidity::Wrong && !names(&fault, &keys) {
                         continue;
                     }
@@ -70,26 +70,26 @@ fn opened<'a>(words: &'a TriggerWords, groups: &'a [Group]) -> impl Iterator<Ite
     groups.iter().filter(|g| words.opens(&g.code, g.batch_type.as_deref()))
 }
 
-/// The calendar of the groups that it opens, when it is one.
+/// The calendar of the opened groups, if they share one.
 fn calendar(words: &TriggerWords, groups: &[Group]) -> Option<CalendarCode> {
     let mut all = opened(words, groups).map(|g| g.calendar.as_ref());
     let first = all.next()?;
     all.all(|other| other == first).then(|| first.cloned())?
 }
 
-/// Whether a fault is of a key that is written, and not that one is missing.
+/// Whether a fault concerns a written key, and not a missing one.
 fn names(fault: &WordFault, keys: &HashMap<&'static str, SourcePlace>) -> bool {
     fault.key != "code" && keys.contains_key(fault.key)
 }
 
-/// The zone of the groups that it opens; of groups with several, it has to say one itself.
+/// The time zone of the opened groups; if they have several, the schedule must state one.
 fn group_zone(words: &TriggerWords, groups: &[Group]) -> Option<Tz> {
     let mut zones: Vec<&str> =
         opened(words, groups).map(|g| g.time_zone.as_deref().unwrap_or("UTC")).collect();
     zones.sort_unstable();
     zones.dedup();
     match zones[..] {
-        // A fault of the group's own, where that is said.
+        // A fault in the group's own zone is reported there.
         [one] => Some(read_zone(one).unwrap_or(Tz::UTC)),
         [] => Some(Tz::UTC),
         [_, _, ..] => None,
@@ -113,26 +113,25 @@ fn unknown_group(
     report.fault(at, what, format!("{hint}define it here, or use procession schedule add"));
 }
 
-/// What the schedules of a file are held against.
+/// What the schedules of a file are checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleCheckContext<'a> {
-    /// The calendars; without them weekends stand in for each that is named.
+    /// The calendars; without them, weekends replace each named calendar.
     pub calendars: Option<&'a Calendars>,
-    /// The present time.
     pub now: Millis,
-    /// How long the batches of groups are expected to take, milliseconds, as far as that is known.
+    /// Expected duration of the batches of groups in milliseconds, as far as known.
     pub expected: &'a BTreeMap<GroupCode, i64>,
-    /// What is stored: schedules that stay beside those of the file, and those that are in both. What is
-    /// stored already is not refused because its time is over.
+    /// The stored schedules: those that stay next to the schedules of the file, and those that are in both. A stored
+    /// schedule is not refused because its time is over.
     pub stored: &'a [TriggerDef],
 }
 
 impl Loaded {
-    /// What is wrong with its schedules that a definition alone does not show: whether they ever fire,
-    /// number their batches apart and leave them time to end. Gives what is worth a look.
+    /// The faults of the schedules that the definition alone does not show: whether they ever fire, give each batch its
+    /// own number, and leave batches time to end. Returns warnings.
     ///
     /// # Errors
-    /// Every fault, at the line of its key.
+    /// Every fault, on the line of its key.
     pub fn look_at_schedules(
         &self,
         look: ScheduleCheckContext<'_>,
@@ -147,7 +146,8 @@ impl Loaded {
         let around = TriggerCheckContext { defs, calendars, now, expected };
         for def in &defs.schedules {
             let is_new = stored.iter().all(|s| s != def);
-            // What a calendar lacks is said once for all that use it, by whoever applies.
+            // A calendar that lacks days is reported once for all schedules that use it, when the definition is
+            // applied.
             let lacks =
                 |f: &TriggerFinding| f.fault.key == "calendar" && f.grade == TriggerGrade::Warned;
             let found = trigger_check::check(def, &around).into_iter();

@@ -16,7 +16,7 @@ jobs:
   B: {type: NOOP, group: quick, timeout_sec: 1}
 schedules:
 ";
-/// The line on which the first schedule stands.
+/// The line of the first schedule.
 const FIRST: u32 = 8;
 
 /// 2024-08-01T00:00:00Z.
@@ -28,7 +28,7 @@ fn loaded(schedules: &str) -> Result<Loaded, Faults> {
     load_definition(Path::new("d.yaml"), &read, KINDS)
 }
 
-/// What is found in the file alone, and then at its time.
+/// The findings in the file alone, and then at its time.
 fn said(schedules: &str) -> String {
     let expected = BTreeMap::new();
     let look = ScheduleCheckContext { calendars: None, now: NOW, expected: &expected, stored: &[] };

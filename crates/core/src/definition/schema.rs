@@ -1,5 +1,5 @@
-//! The JSON Schema of definition files, from the table of keys and the job types there are; editors
-//! complete and check with it.
+//! Builds the JSON Schema of definition files from the table of keys and the job types. Editors use it for completion
+//! and checks.
 
 use crate::definition::schema_form::{SchemaKey, Section, form_of};
 use crate::definition::schema_table::sections;
@@ -17,7 +17,7 @@ pub fn schema(kinds: &[JobKind]) -> Value {
     let mut one = map_of(&job, &[], kinds);
     one["allOf"] = kinds.iter().map(body_of).collect();
     definitions.insert("job".to_owned(), one);
-    // A template is half a job, so nothing can be missing in it.
+    // A template is an incomplete job, so it has no required keys.
     definitions.insert("template".to_owned(), map_of(&job, &["code"], kinds));
     let mut top = map_of(&of("top"), &[], kinds);
     top["$schema"] = "http://json-schema.org/draft-07/schema#".into();
@@ -39,8 +39,7 @@ fn map_of(sections: &[&Section], without: &[&str], kinds: &[JobKind]) -> Value {
     json!({"type": ["object", "null"], "additionalProperties": false, "properties": properties})
 }
 
-/// The keys of jobs that belong to a part of the body; a type that does not understand the part
-/// refuses them.
+/// The keys of jobs that belong to a part of the body; a type without that part rejects them.
 const PARTS: &[(BodyPart, &[&str])] = &[
     (BodyPart::Source, &["source"]),
     (BodyPart::ProcName, &["proc_name"]),
@@ -57,7 +56,7 @@ const PARTS: &[(BodyPart, &[&str])] = &[
     (BodyPart::Application, &["application"]),
 ];
 
-/// What a job of a type must and must not have. What it must have may also come from its template.
+/// The required and forbidden keys of a job type. A template may also provide the required ones.
 fn body_of(kind: &JobKind) -> Value {
     let known = |part: &BodyPart| kind.needs.contains(part) || kind.may_have.contains(part);
     let mut refused = Map::new();
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// The lists of `keys.rs`, read from its text: a list that somebody adds is then found too.
+    /// The lists of `keys.rs`, parsed from its source text, so that a new list is found too.
     fn lists() -> BTreeMap<String, BTreeSet<String>> {
         let source = include_str!("keys.rs");
         let mut found = BTreeMap::new();

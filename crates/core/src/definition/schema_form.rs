@@ -1,41 +1,41 @@
-//! The forms that values in a definition file have, and each as JSON Schema.
+//! The forms of values in a definition file, each with its JSON Schema.
 
 use crate::domain::job::JobKind;
 use crate::domain::source::DialectName;
 use serde_json::{Map, Value, json};
 
-/// A map of known keys; `name` is the list in `keys.rs` in lower case.
+/// A map of known keys; `name` is the name of its list in `keys.rs`, in lower case.
 pub(crate) struct Section {
     pub name: &'static str,
     pub keys: &'static [SchemaKey],
 }
 
-/// A key: its name, one sentence, and what its value may be.
+/// A key: its name, its description in one sentence, and the form of its value.
 pub(crate) struct SchemaKey(pub &'static str, pub &'static str, pub SchemaValue);
 
-/// What a value may be.
+/// The form of a value.
 pub(crate) enum SchemaValue {
     /// A single value.
     Text,
     /// A whole number.
     Int(i64, i64),
-    /// A truth value.
+    /// A boolean.
     Flag,
     /// A time of day.
     Time,
     /// One of these words.
     Words(&'static [&'static str]),
-    /// When an event is told.
+    /// When an event is notified.
     Moment,
-    /// By when something is due.
+    /// When something is due.
     Due,
-    /// How many times the usual.
+    /// A factor of the usual duration.
     Factor,
     /// A job type.
     JobType,
-    /// A list of single values, or one.
+    /// A list of single values, or one of them.
     Texts,
-    /// Names and texts.
+    /// A map of names to texts.
     NamedTexts,
     /// SQL: one text, or one per dialect.
     Sql,
@@ -49,7 +49,7 @@ pub(crate) enum SchemaValue {
     Short(&'static str, &'static str),
     /// One map of this section.
     Map(&'static str),
-    /// What a job takes: names with single values, or a list of names or maps of this section.
+    /// The inputs of a job: names with single values, or a list of names or maps of this section.
     Uses(&'static str),
     /// One map of this section, or one of these words.
     OrWord(&'static str, &'static [&'static str]),
@@ -61,7 +61,7 @@ pub(crate) enum SchemaValue {
     OrTexts(&'static str),
 }
 
-/// What a value of this form may be, as JSON Schema; null counts as absent.
+/// The JSON Schema of a form; null counts as absent.
 pub(crate) fn form_of(form: &SchemaValue, kinds: &[JobKind]) -> Value {
     match form {
         SchemaValue::Text => json!({"type": ["string", "number", "boolean", "null"]}),
@@ -80,7 +80,7 @@ pub(crate) fn form_of(form: &SchemaValue, kinds: &[JobKind]) -> Value {
                 words.iter().map(|w| Value::from(*w)).chain([Value::Null]).collect();
             json!({"enum": all})
         }
-        // Readers of YAML 1.1 take `off` for a truth value.
+        // YAML 1.1 parsers read `off` as a boolean.
         SchemaValue::Moment => json!({"enum": ["now", "batch", "day", "off", false, null]}),
         SchemaValue::Due => json!({
             "type": ["string", "null"],
@@ -122,7 +122,7 @@ pub(crate) fn form_of(form: &SchemaValue, kinds: &[JobKind]) -> Value {
     }
 }
 
-/// The forms that hold maps of a section.
+/// The JSON Schema of the forms that hold maps of a section.
 fn maps_of(form: &SchemaValue) -> Value {
     let refer = |section: &str| json!({"$ref": format!("#/definitions/{section}")});
     match form {
@@ -174,7 +174,7 @@ fn maps_of(form: &SchemaValue) -> Value {
     }
 }
 
-/// Maps by name, or a list of maps that hold their name themselves.
+/// Maps by name, or a list of maps that contain their name.
 fn map_or_list(section: &str, key: &str, entry: Value) -> Value {
     let inside = if section == "template" {
         json!({"type": "object"})

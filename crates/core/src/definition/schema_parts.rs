@@ -1,4 +1,4 @@
-//! The rest of `schema_table`: maps inside jobs, groups and one another.
+//! The second part of `schema_table`: maps inside jobs, groups and other maps.
 
 use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, POLL_MAX, WAIT_MAX};
 use crate::definition::schema_form::SchemaValue::{
@@ -27,7 +27,7 @@ const ROLES: [&str; 4] = ["viewer", "operator", "author", "admin"];
 const PERMISSIONS: [&str; 6] = ["view", "run", "force", "edit", "script", "admin"];
 const GRADES: SchemaValue = Words(&["warning", "error", "fatal"]);
 
-/// The maps that stand inside others.
+/// The nested maps.
 pub(crate) const PARTS: &[Section] = &[
     Section {
         name: "param",

@@ -1,4 +1,4 @@
-//! The rest of `schema_table`: schedules.
+//! The third part of `schema_table`: schedules.
 
 use crate::definition::keys::{DELAY_MAX, RETRIES_MAX, TIMEOUT_MAX};
 use crate::definition::schema_form::SchemaValue::{
@@ -9,7 +9,7 @@ use crate::domain::schedule::misfire::WINDOW_MAX_SEC;
 
 const SECONDS: i64 = 315_619_200;
 
-/// A schedule, and the maps inside one.
+/// The maps of a schedule.
 pub(crate) const SCHEDULES: &[Section] = &[
     Section {
         name: "schedule",

@@ -1,7 +1,7 @@
-//! What the keys of a definition file mean, for editors: one entry per key of `keys.rs`.
+//! Describes the keys of a definition file for editors: one entry per key of `keys.rs`.
 //!
-//! A test compares the two files both ways: a key that is read and not listed here is found, and so
-//! is one that is listed and not read.
+//! A test compares the two files in both directions, and so finds a key that is read and not listed here, or listed and
+//! not read.
 
 use crate::definition::keys::{DELAY_MAX, PARALLEL_MAX, PRIORITY_MAX, RETRIES_MAX, TIMEOUT_MAX};
 use crate::definition::schema_form::SchemaValue::{
@@ -17,7 +17,7 @@ const PARALLEL: SchemaValue = Int(1, PARALLEL_MAX as i64);
 const OWNER_GROUP: &str = "The group it belongs to, which may always use it.";
 const ALLOWED_GROUPS: &str = "The other groups that may use it; without a list none when there is an owner_group, else every group.";
 
-/// The maps that stand for themselves.
+/// The top-level maps.
 const MAIN: &[Section] = &[
     Section {
         name: "top",

@@ -1,4 +1,4 @@
-//! YAML or JSON as serde hands it over, each value with the span of its text.
+//! Parses YAML or JSON with serde, keeping the span of each value's text.
 
 use crate::definition::budget::Budget;
 use crate::definition::fault::{Located, SourcePlace};
@@ -8,7 +8,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Error, NonFiniteFloatPolicy, Spanned};
 use std::fmt;
 use std::sync::Arc;
 
-/// Reads one document. The budget limits what a bomb of aliases costs.
+/// Parses one document. The budget limits the cost of an alias bomb.
 pub(crate) fn parse_yaml(
     text: &str,
     duplicate_keys: DuplicateKeyPolicy,
@@ -21,8 +21,8 @@ pub(crate) fn parse_yaml(
             max_events: budget.nodes.saturating_mul(2),
             max_documents: 1,
             max_merge_keys: 100_000,
-            // One anchor for the parameters of 500 jobs is good style and not an attack; the
-            // number of values that aliases may bring is limited below.
+            // One anchor for the parameters of 500 jobs is good style, not an attack; the number of values added by
+            // aliases is limited below.
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: budget.aliases },
@@ -33,24 +33,24 @@ pub(crate) fn parse_yaml(
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// What stands before the line in the text of an error.
+/// The text before the line number in an error.
 pub(crate) const AT_LINE: &str = " at line ";
 
-/// A line number as faults hold it.
+/// Converts a line number to the type that faults use.
 pub(crate) fn line_of(line: u64) -> u32 {
     u32::try_from(line).unwrap_or(u32::MAX)
 }
 
-/// A value as serde hands it over, with the span of its text. As large as a [`SourceNode`], so that a list of a
-/// million becomes that where it stands.
+/// A value from serde with the span of its text. It has the size of a [`SourceNode`], so that a list of a million
+/// values is converted in place.
 pub(crate) struct SpannedValue {
     line: u64,
-    /// From where to where its text goes.
+    /// Start and end of its text.
     span: Option<(u32, u32)>,
     shape: YamlShape,
 }
 
-/// The key of an entry of a map, without all that the parser has of it.
+/// The key of a map entry, without the parser's metadata.
 struct SpannedKey {
     line: u32,
     text: String,
@@ -58,7 +58,7 @@ struct SpannedKey {
 
 enum YamlShape {
     Null,
-    /// A number or truth value: its text is cut from the source, for serde has lost the spelling.
+    /// A number or boolean: its text is cut from the source, because serde does not keep the spelling.
     Plain(String),
     Text(String),
     List(Vec<SpannedValue>),
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for SpannedValue {
             Some((from, len)) => {
                 let end = from.saturating_add(len);
                 let (from, end) = (u32::try_from(from), u32::try_from(end));
-                // Without its place the text of a number would be lost.
+                // Without its span, the text of a number would be lost.
                 Some(from.ok().zip(end.ok()).ok_or_else(|| D::Error::custom("longer than 4 GiB"))?)
             }
             None => None,
@@ -180,7 +180,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
         while let Some((key, value)) = map.next_entry::<Spanned<String>, SpannedValue>()? {
             let line = key.referenced.line();
             if key.value.is_empty() {
-                // An error of a visitor has no place of its own; `node` reads it from the text.
+                // An error from a visitor has no location; `node` reads it from the text.
                 return Err(A::Error::custom(format!("a key is empty{AT_LINE}{line}")));
             }
             entries.push((SpannedKey { line: line_of(line), text: key.value }, value));

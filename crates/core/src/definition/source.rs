@@ -1,4 +1,4 @@
-//! What a data source means: a URL without a password and with no option that could do harm.
+//! Validates a data source: a URL without a password and without dangerous options.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::files::DefinitionFiles;
@@ -12,13 +12,13 @@ use crate::domain::source::{DataSource, DialectName, ReadPassword};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// Options a URL may carry. A list of what is allowed and not of what is not, because options of
-/// database drivers have been a way to read files of the host and to load code into it.
+/// Options that a URL may contain. This is an allow-list, because options of database drivers have been used to read
+/// files of the host and to load code.
 const SERVER_OPTIONS: &[&str] = &["ssl-mode", "sslmode", "ssl-ca", "sslrootcert", "charset"];
 const SQLITE_OPTIONS: &[&str] = &["mode"];
 const SQLITE_MODES: &[&str] = &["ro", "rw", "rwc", "memory"];
 
-/// Makes a source of what the user said, or reports why not.
+/// Builds a source from the raw definition, or reports why that is impossible.
 pub(crate) fn source(
     raw: RawSource,
     files: &DefinitionFiles<'_>,
@@ -61,7 +61,7 @@ pub(crate) fn source(
     })
 }
 
-/// Checks a URL without ever repeating it, since it may hold a password where none may be.
+/// Validates a URL without ever repeating it in a message, because it may contain a password where none is permitted.
 fn check_url(whose: &str, url: &Located<String>, report: &mut FaultReport) -> Option<DialectName> {
     let text = url.value.trim();
     let Some(dialect) = DialectName::of_url(text) else {

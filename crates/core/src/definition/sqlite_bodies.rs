@@ -1,4 +1,4 @@
-//! Bodies that a SQLite source will not run, refused before they are stored.
+//! Rejects bodies that a SQLite source would refuse to run, before they are stored.
 
 use crate::definition::fault::{FaultReport, SourcePlace};
 use crate::definition::raw::{RawJob, RawSql};
@@ -6,7 +6,7 @@ use crate::domain::job::JobDef;
 use crate::domain::source::sqlite_confinement::find_forbidden_statement;
 use crate::domain::source::{DataSource, DialectName};
 
-/// Refuses a job whose SQL leaves the file of its SQLite source.
+/// Rejects a job whose SQL accesses anything outside the file of its SQLite source.
 pub(crate) fn check_job(
     def: &JobDef,
     whose: &str,
@@ -26,7 +26,8 @@ pub(crate) fn check_job(
     }
 }
 
-/// Refuses a text that leaves the file of its SQLite source; `{}` in `whose` is the line.
+/// Rejects a text that accesses anything outside the file of its SQLite source; `{}` in `whose` is replaced by the
+/// line.
 pub(crate) fn check_text(text: &str, whose: &str, at: &SourcePlace, report: &mut FaultReport) {
     if let Some(found) = find_forbidden_statement(text) {
         let whose = whose.replace("{}", &found.line.to_string());

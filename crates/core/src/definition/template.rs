@@ -1,6 +1,6 @@
-//! Templates: what several jobs have in common, written once; a job's own keys win, key by key.
+//! Templates: common keys of several jobs, written once. A job's own keys take precedence, key by key.
 //!
-//! Keys are taken over, never text: nothing is replaced inside a value.
+//! Keys are copied, never text: nothing is replaced inside a value.
 
 use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::single;
@@ -10,12 +10,12 @@ use crate::definition::node::{NodeValue, SourceNode};
 use crate::definition::read;
 use std::collections::{HashMap, HashSet};
 
-/// Keys of which a job has one; its own makes the template's other one void.
+/// Keys of which a job has only one; its own replaces the template's other one.
 const EITHER: &[[&str; 2]] = &[["sql", "sql_file"], ["script", "script_file"]];
 
 type TemplateEntries = Vec<(Located<String>, SourceNode)>;
 
-/// The tree with every job's template merged into it, and without `templates`.
+/// Merges each job's template into the job, and removes `templates`.
 pub(crate) fn expand(tree: SourceNode, report: &mut FaultReport) -> SourceNode {
     let NodeValue::Map(mut top) = tree.value else { return tree };
     let section = top.iter().position(|(key, _)| key.value == "templates").map(|at| top.remove(at));
@@ -27,10 +27,10 @@ pub(crate) fn expand(tree: SourceNode, report: &mut FaultReport) -> SourceNode {
     SourceNode { at: tree.at, value: NodeValue::Map(top) }
 }
 
-/// Templates by name, each with all that it takes from others.
+/// Templates by name, each including the keys of the templates that it names.
 struct JobTemplates {
     whole: HashMap<String, TemplateEntries>,
-    /// Those that were written, also such as could not be made whole.
+    /// All written templates, including invalid ones.
     names: Vec<Located<String>>,
 }
 
@@ -49,7 +49,7 @@ impl JobTemplates {
         templates
     }
 
-    /// Makes a template whole: its own keys, and what the one it names adds.
+    /// Completes a template: its own keys, and those of the template that it names.
     fn complete(
         &mut self,
         name: &Located<String>,
@@ -97,7 +97,7 @@ impl JobTemplates {
         found
     }
 
-    /// Gives each job what its template says and it does not.
+    /// Adds the keys of its template to each job that lacks them.
     fn apply(&self, jobs: &mut SourceNode, report: &mut FaultReport) {
         let each: Vec<(String, &mut SourceNode)> = match &mut jobs.value {
             NodeValue::Map(entries) => entries
@@ -136,8 +136,8 @@ fn take_template(
     single(&format!("{whose}: template"), node, report)
 }
 
-/// The keys of a template that can be read. Each is tried here, so that a mistake is reported once
-/// and not by each job that takes it.
+/// The valid keys of a template. Each is checked here, so that a mistake is reported once and not for each job that
+/// uses it.
 fn sound(name: &Located<String>, node: SourceNode, report: &mut FaultReport) -> TemplateEntries {
     let whose = format!("template {}", name.value);
     let entries = match node.value {
@@ -166,7 +166,7 @@ fn sound(name: &Located<String>, node: SourceNode, report: &mut FaultReport) -> 
     entries
 }
 
-/// `own`, and of `base` what `own` does not say.
+/// `own`, and the entries of `base` that `own` lacks.
 fn merged(own: TemplateEntries, base: &TemplateEntries) -> TemplateEntries {
     let mut all: TemplateEntries =
         own.into_iter().filter(|(_, node)| !matches!(node.value, NodeValue::Null)).collect();
@@ -187,7 +187,7 @@ fn merged(own: TemplateEntries, base: &TemplateEntries) -> TemplateEntries {
     all
 }
 
-/// Parameters by name: the template's first and in its order, each with what the job says of it.
+/// Parameters by name: the template's first and in its order, each with the job's values.
 fn merge_params(own: &mut SourceNode, base: &SourceNode) {
     let (NodeValue::List(mine), NodeValue::List(theirs)) = (&mut own.value, &base.value) else {
         return;
@@ -206,7 +206,7 @@ fn merge_params(own: &mut SourceNode, base: &SourceNode) {
     own.value = NodeValue::List(all);
 }
 
-/// Upper and lower case count as the same, as they do for the database.
+/// Names are case-insensitive, as in the database.
 fn name_of(param: &SourceNode) -> Option<String> {
     let NodeValue::Map(entries) = &param.value else { return None };
     let (_, name) = entries.iter().find(|(key, _)| key.value == "name")?;

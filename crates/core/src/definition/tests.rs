@@ -1,4 +1,4 @@
-//! A table of mistakes and what the user reads; the form of every key; both file formats.
+//! Definitions with mistakes and the resulting messages; the form of every key; both file formats.
 
 mod file_tests;
 mod same_codes;
@@ -91,7 +91,7 @@ const KINDS: &[JobKind] = &[
     },
 ];
 
-/// A text, or a part of one, and a fragment of each fault it must give.
+/// A text, or a part of one, and a fragment of each expected fault.
 type Case = (&'static str, &'static [&'static str]);
 
 fn load_files(path: &str, files: &[(&str, &str)]) -> Result<Loaded, Faults> {
@@ -112,7 +112,7 @@ fn faults(text: &str) -> Vec<String> {
     }
 }
 
-/// Asserts that exactly these faults are found, each by the fragments it must hold.
+/// Asserts that exactly these faults are found, each by the fragments that it must contain.
 fn assert_faults(text: &str, wanted: &[&str]) {
     let found = faults(text);
     assert_eq!(found.len(), wanted.len(), "{text}\n{found:#?}");
@@ -121,7 +121,7 @@ fn assert_faults(text: &str, wanted: &[&str]) {
     }
 }
 
-/// What waits for what.
+/// Dependencies.
 const GRAPH: &[Case] = &[
     (
         "jobs:\n  A: {type: NOOP, depends_on: [GL_LAOD, X, A]}\n  GL_LOAD: {type: NOOP, depends_on: [A, A]}\n",
@@ -181,7 +181,7 @@ fn the_graph() {
     }
 }
 
-/// Declared parameters, secrets, and which parent hands a value out.
+/// Declared parameters, secrets, and which parent provides a value.
 const DECLARATIONS: &[Case] = &[
     (
         "params:\n  rate: {type: decimal, value: x}\n  2x: 1\n  day: {type: dat}\n  r: {value: '${params.x}'}\n  s: {secret: true, value: hunter22}\n  t: [1]\njobs: {A: {type: NOOP}}\n",
@@ -266,7 +266,7 @@ fn a_wrong_default_is_reported_once() {
     );
 }
 
-/// Keys and the form of their values.
+/// Keys and the forms of their values.
 const KEYS: &[Case] = &[
     (
         "jbos: {}\njobs:\n  A:\n    type: NOOP\n    timeout_secs: 5\n    colour: red\n",
@@ -798,7 +798,7 @@ jobs:
     assert!(yaml.contains(wanted), "{yaml}");
 }
 
-/// Parameters of the job A, which waits for B and not for X.
+/// Parameters of the job A, which depends on B and not on X.
 const PARAMETERS: &[Case] = &[
     ("{name: a}\n      - {name: A}", &["dag.yaml:12: job A: parameter A is given twice"]),
     ("{name: 1a}", &["dag.yaml:11: job A: parameter 1a has a name that cannot be bound"]),
@@ -1166,7 +1166,7 @@ fn aliases_are_for_saving_lines_and_not_for_bombs() {
 }
 
 proptest! {
-    /// Whatever a file holds, the answer is a definition or a list of faults.
+    /// Any file content gives either a definition or a list of faults.
     #[test]
     fn no_text_panics(text: String, csv in "[a-z_,\"\n;]{0,80}") {
         let _ = load_files("a.yaml", &[("a.yaml", &text)]);
@@ -1175,7 +1175,7 @@ proptest! {
         let _ = load_files("a.csv", &[("a.csv", &csv), ("job_dependency.csv", &csv)]);
     }
 
-    /// Text that is nearly a definition reaches every check.
+    /// Nearly valid text reaches every check.
     #[test]
     fn no_nearly_right_text_panics(
         keys in prop::collection::vec("type|sql|params|depends_on|source|proc_name|tags|schedule_time|group", 0..5),
@@ -1192,7 +1192,7 @@ proptest! {
 
 // --- success rules and checks ------------------------------------------------------------------------
 
-/// What is wrong with rules and checks.
+/// Faults of rules and checks.
 const CHECKS: &[Case] = &[
     (
         "sources: {s: {url: 'sqlite:a'}}\njobs:\n  A:\n    type: SQL\n    sql: SELECT 1\n    success:\n      - rule: result_row == 0\n      - total > 1\n      - {rule: rows_affected >>= 1}\n      - {rule: result_rows == 1, else: fatel}\n      - {else: error}\n      - result_rows == 1\n      - exit_code == 0\n",
@@ -1287,7 +1287,7 @@ fn rules_and_checks_mean_what_they_say() {
     let loaded = load_files("dag.yaml", &[("dag.yaml", JUDGED)]).expect("sound");
     let [a, b, c] = &loaded.definition.jobs[..] else { panic!("three jobs") };
     let json = |value: serde_json::Result<String>| value.expect("JSON");
-    // What the defaults say and a job cannot mean is for other jobs.
+    // Defaults that do not apply to a job are meant for other jobs.
     assert_eq!(
         json(serde_json::to_string(&a.success)),
         r#"[{"rule":"p_status == 0","else":"fatal","message":"the procedure says no"}]"#

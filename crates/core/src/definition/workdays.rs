@@ -1,4 +1,4 @@
-//! Dates that are counted in working days need a calendar: their own, or their group's.
+//! Checks that dates counted in working days have a calendar: their own, or their group's.
 
 use crate::definition::fault::FaultReport;
 use crate::definition::job::CheckedJob;
@@ -10,12 +10,12 @@ use std::collections::HashMap;
 
 const WHAT: &str = "counts working days, and no calendar says which these are";
 
-/// Whether a value asks the calendar of the group.
+/// Whether a value needs the calendar of the group.
 pub(crate) fn asks_own(value: Option<&str>) -> bool {
     calendars_asked(value).contains(&AskedCalendar::Own)
 }
 
-/// Refuses parameters of jobs that ask a calendar which their group does not have.
+/// Rejects parameters of jobs that need a calendar which their group does not have.
 pub(crate) fn of_jobs(jobs: &[CheckedJob], groups: &[Group], report: &mut FaultReport) {
     let has: HashMap<_, bool> = groups.iter().map(|g| (&g.code, g.calendar.is_some())).collect();
     for job in jobs.iter().filter(|j| !j.asks.days.is_empty()) {
@@ -32,7 +32,7 @@ pub(crate) fn of_jobs(jobs: &[CheckedJob], groups: &[Group], report: &mut FaultR
 
 const NAME: &str = "or name one: ${add_workdays(business_date, 3, cn)}";
 
-/// The same of the parameters of a group, or of all groups, which have none in common.
+/// The same for parameters of a group, or of all groups, which share no calendar.
 pub(crate) fn of_decls(raw: &[RawDecl], calendar: Option<&CalendarCode>, report: &mut FaultReport) {
     for decl in raw.iter().filter(|_| calendar.is_none()) {
         let Some(value) = &decl.value else { continue };

@@ -1,21 +1,21 @@
-//! A tree of values as YAML or JSON text, in an order and form that people read.
+//! Formats a tree of values as YAML or JSON text for human readers.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_saphyr::{DoubleQuoted, FlowMap, FlowSeq};
 
-/// Longest list or map that is written on one line, in characters.
+/// Maximum length of a list or map on one line, in characters.
 const LINE: usize = 90;
 
-/// The forms a definition can be written in.
+/// The formats of a definition file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefinitionFormat {
-    /// YAML, long texts as blocks.
+    /// YAML, with long texts as block scalars.
     Yaml,
     /// JSON.
     Json,
 }
 
-/// A value to be written. A map keeps its order.
+/// A value to be formatted. A map keeps its order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tree {
     Plain(serde_json::Value),
@@ -24,8 +24,8 @@ pub(crate) enum Tree {
     Map(Vec<(String, Tree)>),
 }
 
-/// The text of a tree. Characters that a terminal would obey are escaped, so that what is printed is
-/// what was stored.
+/// Formats a tree. Characters that a terminal would interpret are escaped, so that the displayed text equals the stored
+/// one.
 pub(crate) fn write_text(tree: &Tree, format: DefinitionFormat) -> Result<String, String> {
     let text = match format {
         DefinitionFormat::Yaml => {
@@ -47,7 +47,7 @@ pub(crate) fn write_text(tree: &Tree, format: DefinitionFormat) -> Result<String
     Ok(escaped(&text))
 }
 
-/// What `escaped` replaces stands between double quotes, where an escape means the same.
+/// The text that `escaped` inserts is between double quotes, where the escape has the same meaning.
 fn escaped(text: &str) -> String {
     let mut said = String::with_capacity(text.len());
     for c in text.chars() {
@@ -56,7 +56,7 @@ fn escaped(text: &str) -> String {
     said
 }
 
-/// Control characters, and those that turn the direction of writing or are not seen.
+/// Control characters, bidirectional controls and invisible characters.
 fn is_obeyed(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}')
@@ -85,7 +85,7 @@ impl Serialize for Styled<'_> {
     }
 }
 
-/// An item of a list: a small map stands on its line.
+/// A list item: a small map is written on its line.
 struct ListItem<'a>(&'a Tree);
 
 impl Serialize for ListItem<'_> {
@@ -97,7 +97,7 @@ impl Serialize for ListItem<'_> {
     }
 }
 
-/// A map with an entry per line.
+/// A map with one entry per line.
 struct Block<'a>(&'a Tree);
 
 impl Serialize for Block<'_> {
@@ -112,7 +112,7 @@ impl Serialize for Block<'_> {
     }
 }
 
-/// Whether a list or map of single values is short enough for one line.
+/// Whether a list or map of single values fits on one line.
 fn fits_line(tree: &Tree) -> bool {
     length(tree, 1).is_some_and(|length| length <= LINE)
 }

@@ -39,7 +39,7 @@ pub enum OperatorAction {
     ForceSuccess,
     /// Declare jobs failed.
     ForceFailure,
-    /// Stops jobs.
+    /// Stop jobs.
     Kill,
     /// Change the priority of waiting jobs.
     Priority(i32),
@@ -113,7 +113,7 @@ impl OperatorAction {
             Self::ForceFailure => Some(QueueEvent::ForceFailure),
             Self::Kill => match status {
                 QueueStatus::Running => Some(QueueEvent::BeginKill),
-                // It is being stopped already; the request is recorded once more.
+                // The job is already being stopped; the request is recorded once more.
                 QueueStatus::Killing => None,
                 QueueStatus::Unknown => Some(QueueEvent::KillAgain),
                 QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => {
@@ -158,7 +158,7 @@ impl OperatorAction {
 /// A change of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RowChange {
-    /// Only its state.
+    /// Its state only.
     State,
     /// Back to PENDING, with the attempt count reset.
     StartOver,

@@ -78,7 +78,7 @@ impl BackfillSelection {
 pub struct BackfillOptions {
     /// Maximum number of open batches.
     pub parallel: u32,
-    /// None: the order in which the range names them.
+    /// Order of the batches; none: as the range names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<RangeOrder>,
     /// Which batches are run.
@@ -96,7 +96,6 @@ pub struct BackfillOptions {
 /// One batch of a backfill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackfillEntry {
-    /// Its number.
     pub batch_no: BatchNo,
     /// Its state within the backfill.
     pub status: EntryStatus,

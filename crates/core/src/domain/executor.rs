@@ -15,8 +15,8 @@ use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Primary key of an `executor_run` row, sent to executors as `logId`. Never above 2^53, beyond
-/// which a JavaScript executor would answer another number.
+/// Primary key of an `executor_run` row, sent to executors as `logId`. Never above 2^53, because a JavaScript executor
+/// would answer with another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogId(pub i64);
 

@@ -1,4 +1,4 @@
-//! Decides who is notified of which events of jobs and batches, and in which words: the rows of
+//! Decides who is notified of which events of jobs and batches, and with what content: the rows of
 //! `email_notifications`.
 
 pub mod notice_batch;
@@ -34,7 +34,7 @@ pub struct Notice {
 /// A mail address, or `channel:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addressee {
-    /// The address.
+    /// Mail address, or `channel:` and the name of a channel.
     pub address: String,
     /// Language; none: the installation's.
     pub lang: Option<Lang>,
@@ -51,7 +51,7 @@ pub struct JobEnd<'a> {
     pub started: Option<Millis>,
     /// End of the last attempt.
     pub ended: Millis,
-    /// Its message.
+    /// Message of the attempt.
     pub message: Option<&'a str>,
     /// Descendants that can no longer run.
     pub blocked: &'a [String],
@@ -121,11 +121,8 @@ pub(in crate::domain) fn to_each(
 /// The batch that notifications are about.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
-    /// The batch.
     pub batch: &'a Batch,
-    /// Its group.
     pub group: &'a Group,
-    /// All owners.
     pub owners: &'a [Owner],
 }
 
@@ -286,8 +283,8 @@ impl About<'_> {
         self.of_job(job, attempt, letter)
     }
 
-    /// About a job that ended its transaction itself although its class forbids it. Sent in
-    /// addition to the notifications about its end: this must be repaired however the job ended.
+    /// About a job that ended its transaction itself although its class forbids it. Sent in addition to the
+    /// notifications about its end: the job must be fixed however it ended.
     pub fn caught(&self, job: &JobDef, attempt: u32, said: &str) -> Vec<Notice> {
         let (code, name, tx) = (&job.code, &job.name, job.tx.as_str());
         let subject = BilingualText::new(
@@ -367,7 +364,7 @@ fn words(
         QueueStatus::Unknown => {
             Some((NotificationEvent::Unknown, "has an unknown outcome", "结果未知"))
         }
-        // Only a parked job is reported; an operator knows what he holds.
+        // Only a parked job is reported; an operator knows about a hold of their own.
         QueueStatus::Held => Some((NotificationEvent::Parked, "is parked", "已停放，等待人工处理")),
         QueueStatus::RetryWait => {
             Some((NotificationEvent::Retried, "failed and is tried again", "执行失败，将重试"))

@@ -1,15 +1,15 @@
-//! Makes the output and errors of a body storable before they reach a column.
+//! Converts the output and errors of a body to text that every column can store.
 //!
-//! Recording an end must never fail because of its message: PostgreSQL refuses NUL, MariaDB refuses
-//! invalid UTF-8 (error 1300) and text over the column's size (error 1406), and each of these once
-//! left a job RUNNING forever in the systems we learnt from.
+//! Recording an end must never fail because of its message: PostgreSQL refuses NUL, MariaDB refuses invalid UTF-8
+//! (error 1300) and text longer than the column (error 1406). Each of these left a job RUNNING forever in the systems
+//! that we studied.
 
-/// Longest `error_message` kept, in bytes; MySQL's TEXT holds 65,535.
+/// Maximum length of a stored `error_message` in bytes; MySQL's TEXT holds 65,535.
 pub mod did_you_mean;
 pub mod lang;
 
 pub const MESSAGE_MAX: usize = 16_000;
-/// Longest single log line kept, in bytes.
+/// Maximum length of a stored log line in bytes.
 pub const LINE_MAX: usize = 8_000;
 
 /// Converts bytes of any origin to text: invalid UTF-8 and NUL become U+FFFD, other control
@@ -27,8 +27,7 @@ pub fn storable(bytes: &[u8], max: usize) -> String {
     truncate_text(&text, max)
 }
 
-/// At most `max` bytes of `text`, cut between characters, with the number of missing bytes at the
-/// end.
+/// At most `max` bytes of `text`, cut between characters; the number of dropped bytes is appended.
 pub fn truncate_text(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

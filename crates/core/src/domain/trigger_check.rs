@@ -1,5 +1,5 @@
-//! Checks a schedule against the definition, the calendars and the current time, before it is
-//! saved: later a schedule is examined only when it fails.
+//! Checks a schedule against the definition, the calendars and the current time before it is saved, because a saved
+//! schedule is examined again only when it fails.
 
 mod hurry;
 mod numbers;
@@ -20,7 +20,7 @@ use crate::domain::text::did_you_mean::nearest;
 use crate::domain::time::{Millis, day_in};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of firings examined: enough for a year of weeks and three years of months.
+/// Number of firings examined: 40 weeks of a weekly schedule, three years of a monthly one.
 const LOOKED_AT: usize = 40;
 
 /// Whether a schedule with a finding may be saved.
@@ -35,7 +35,7 @@ pub enum TriggerGrade {
 /// A finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerFinding {
-    /// The key, the problem and a hint.
+    /// The key, the problem and the hint.
     pub fault: WordFault,
     /// Severity.
     pub grade: TriggerGrade,
@@ -116,8 +116,7 @@ pub fn check(def: &TriggerDef, around: &TriggerCheckContext<'_>) -> Vec<TriggerF
     found
 }
 
-/// A cron expression that another parser reads as other times is not saved: its author may mean
-/// either.
+/// Refuses a cron expression that a second parser reads differently: the author may mean either.
 fn second_opinion(def: &TriggerDef, now: Millis) -> Option<TriggerFinding> {
     let FiringRule::Cron(cron) = &def.timing.schedule else { return None };
     let differs = cron.compare_with_crate(now, def.timing.zone).err()?;
@@ -125,7 +124,7 @@ fn second_opinion(def: &TriggerDef, now: Millis) -> Option<TriggerFinding> {
     Some(TriggerFinding::refused("cron", differs.to_string(), cure))
 }
 
-/// A schedule after batches of an unknown group never fires; the group may come with another file.
+/// A schedule that follows batches of an unknown group never fires; another file may define the group.
 fn unknown_parent(def: &TriggerDef, defs: &Definition) -> Option<TriggerFinding> {
     let FiringRule::After { group, .. } = &def.timing.schedule else { return None };
     if defs.groups.iter().any(|g| g.code == *group) {
@@ -137,13 +136,13 @@ fn unknown_parent(def: &TriggerDef, defs: &Definition) -> Option<TriggerFinding>
     Some(TriggerFinding::warned("after", what, format!("{hint}apply the file that defines it")))
 }
 
-/// A calendar of weekends in place of the named one, while calendars are not known.
+/// Replaces the named calendar by one with weekends only, while calendars are unknown.
 fn weekends(code: Option<&CalendarCode>) -> Calendars {
     let bare = code.map(|code| Calendar::with_defaults(code.clone()));
     Calendars::new(bare.into_iter().collect()).unwrap_or_default()
 }
 
-/// The batches that its first firing would open.
+/// The batches that the first firing would open.
 fn plans(
     def: &TriggerDef,
     order: &ScheduledOrder,

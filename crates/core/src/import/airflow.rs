@@ -1,5 +1,5 @@
-//! Airflow: each serialised DAG is a group, its tasks are jobs. Serialised DAGs are what the scheduler itself reads: names,
-//! edges, timetables and the templates of operators are in them, Python code is not.
+//! Imports Airflow: each serialized DAG becomes a group, its tasks become jobs. The scheduler itself reads serialized
+//! DAGs: they contain names, edges, timetables and the templates of operators, but no Python code.
 
 pub(super) mod keys;
 mod task;
@@ -26,9 +26,9 @@ use std::collections::{BTreeMap, HashMap};
 
 const SERIALIZED: &str = "serialized_dag";
 const DAGS: &str = "dag";
-/// The year 2200, behind which nothing fires.
+/// The year 2200, after which nothing fires.
 const LAST_SEC: u64 = 7_258_204_800;
-/// Most jobs at once that a group may ask for; more is no limit.
+/// Maximum concurrency of a group; a higher number means no limit.
 const PARALLEL_MAX: u32 = 10_000;
 
 const fn wanted(table: &'static str) -> WantedTable {
@@ -41,7 +41,7 @@ const fn wanted(table: &'static str) -> WantedTable {
     }
 }
 
-/// What is asked of Airflow's database.
+/// The tables and columns read from Airflow's database.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "Airflow",
     dialects: &[DialectName::Mysql, DialectName::Postgres],
@@ -49,29 +49,29 @@ pub(crate) const WANTED: WantedTables = WantedTables {
     settings: &[],
 };
 
-/// Whether Airflow ran a DAG.
+/// Whether a DAG was active in Airflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
-    /// The table says that it did.
+    /// The table says that it was active.
     Runs,
-    /// The table says that it did not.
+    /// The table says that it was paused.
     Paused,
     /// A file does not say.
     Unknown,
 }
 
-/// A DAG as it was serialised.
+/// A serialized DAG.
 struct SerializedDag {
     at: ImportOrigin,
     id: String,
-    /// Its keys.
+    /// The map of the DAG itself.
     dag: SourceNode,
     /// Defaults of its tasks that differ from Airflow's (3.1 and later).
     defaults: Option<SourceNode>,
     pause: Pause,
 }
 
-/// Reads files: serialised DAGs, or rows of `serialized_dag` as JSON.
+/// Imports files: serialized DAGs, or rows of `serialized_dag` as JSON.
 pub(crate) fn read_serialized(given: &[Given], draft: &mut Draft) {
     let mut dags = Vec::new();
     for file in given {
@@ -90,7 +90,7 @@ pub(crate) fn read_serialized(given: &[Given], draft: &mut Draft) {
     import(&dags, draft);
 }
 
-/// Reads Airflow's own tables.
+/// Imports Airflow's own tables.
 pub(crate) fn read_tables(tables: &SchedulerTables, draft: &mut Draft) {
     refuse_empty(
         tables,
@@ -100,7 +100,7 @@ pub(crate) fn read_tables(tables: &SchedulerTables, draft: &mut Draft) {
     );
     let mut newest: BTreeMap<&str, (u64, &SchedulerRow)> = BTreeMap::new();
     for (at, row) in (1..).zip(tables.table_rows(SERIALIZED)) {
-        // Airflow 3 keeps every version of a DAG.
+        // Airflow 3 stores every version of a DAG.
         let age = |row: &SchedulerRow| {
             [
                 row.trimmed_value("created_at").to_owned(),
@@ -135,7 +135,7 @@ pub(crate) fn read_tables(tables: &SchedulerTables, draft: &mut Draft) {
     import(&dags, draft);
 }
 
-/// What Airflow's encoding wraps: `{"__type": "dict", "__var": …}`.
+/// Unwraps Airflow's encoding: `{"__type": "dict", "__var": …}`.
 fn bare(node: &SourceNode) -> &SourceNode {
     match get(node, "__var") {
         Some(inner) if get(node, "__type").is_some() => bare(inner),
@@ -143,7 +143,7 @@ fn bare(node: &SourceNode) -> &SourceNode {
     }
 }
 
-/// A serialised DAG, or a row that has one in `data`.
+/// Reads a serialized DAG, or a row with one in `data`.
 fn dag_of(node: &SourceNode, pause: Pause, draft: &mut Draft) -> Option<SerializedDag> {
     let at = origin(node);
     let fix = "give the column data of the table serialized_dag, or import with --url";
@@ -300,7 +300,7 @@ impl SerializedDag {
         }
     }
 
-    /// Its parameters, for every batch. In a definition `${` would mean something.
+    /// The parameters of every batch. `${` is escaped, because it is a reference in a definition.
     fn declare_params(&self, draft: &mut Draft) -> Vec<ParamDecl> {
         let mut made = Vec::new();
         for (name, value) in default_params(&self.dag) {
@@ -344,7 +344,7 @@ impl SerializedDag {
     }
 }
 
-/// Parameters of a DAG or a task with their defaults: a map (2.x), or a list of pairs.
+/// Parameters of a DAG or task with their defaults: a map (2.x), or a list of pairs.
 fn default_params(node: &SourceNode) -> Vec<(String, Option<String>)> {
     let Some(node) = get(node, "params").map(bare) else { return Vec::new() };
     let default = |node: &SourceNode| {
@@ -366,7 +366,7 @@ fn default_params(node: &SourceNode) -> Vec<(String, Option<String>)> {
     }
 }
 
-/// Seconds of a timedelta or since 1970, whole.
+/// Whole seconds of a timedelta, or since 1970.
 fn seconds(node: &SourceNode) -> Option<u64> {
     let text = plain(bare(node))?.trim();
     let whole = text.split('.').next()?;

@@ -1,5 +1,5 @@
-//! Azkaban: a flow is a group. Projects of Flow 1.0 (`.job` and `.properties`) and 2.0 (`.flow`), as zip,
-//! folder or single files.
+//! Imports Azkaban: a flow becomes a group. Reads projects of Flow 1.0 (`.job` and `.properties`) and 2.0 (`.flow`), as
+//! zip, directory or single files.
 
 mod condition;
 pub(super) mod config;
@@ -19,22 +19,22 @@ use crate::import::tally::CountedKind;
 use crate::import::unzip::{is_zip, unzip};
 use std::collections::{BTreeSet, HashMap};
 
-/// A node of a flow: a job, or a flow inside it.
+/// A node of a flow: a job, or a nested flow.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowNode {
     at: ImportOrigin,
     name: String,
     kind: String,
-    /// What it says itself, in order.
+    /// Its own properties, in order.
     config: Vec<(String, String)>,
     parents: Vec<(ImportOrigin, String)>,
     condition: Option<(ImportOrigin, String)>,
     nodes: Vec<FlowNode>,
-    /// Of Flow 1.0: whether Azkaban reads the mails of the flow from this job.
+    /// Flow 1.0: whether Azkaban reads the e-mail settings of the flow from this job.
     is_last: bool,
 }
 
-/// A flow, with what it says for all its nodes.
+/// A flow, with the properties for all its nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct AzkabanFlow {
     at: ImportOrigin,
@@ -45,17 +45,17 @@ pub(crate) struct AzkabanFlow {
     trigger: Option<trigger::FlowTrigger>,
 }
 
-/// The flow that a node is made for.
+/// The flow to which a node belongs.
 pub(crate) struct FlowContext<'a> {
     group: &'a GroupCode,
     flow: &'a AzkabanFlow,
-    /// Groups by the name of their flow.
+    /// Groups by the names of their flows.
     groups: &'a HashMap<String, GroupCode>,
-    /// Whether the project has files that commands may name.
+    /// Whether the project has files that commands may use.
     files: ProjectFiles,
 }
 
-/// Whether a project has more than definitions.
+/// Whether a project contains more than definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProjectFiles {
     None,
@@ -84,7 +84,7 @@ pub(crate) fn read_projects(given: &[Given], draft: &mut Draft) {
     let (projects, others): (Vec<&Given>, Vec<&Given>) =
         others.into_iter().partition(|f| is(f, ".project"));
     for file in projects {
-        // It says of which version the flows are, and their files tell that.
+        // It states the version of the flows, which their files show as well.
         draft.note_record_key(&file.path, "azkaban-flow-version");
     }
     for file in &others {
@@ -143,7 +143,7 @@ fn of_the_whole(flows: &[AzkabanFlow], draft: &mut Draft) {
     );
 }
 
-/// The files of all archives and those given by themselves.
+/// The files of all archives, and those given individually.
 fn unpacked(given: &[Given], draft: &mut Draft) -> Vec<Given> {
     let mut files = Vec::new();
     for file in given {
@@ -163,7 +163,7 @@ fn unpacked(given: &[Given], draft: &mut Draft) -> Vec<Given> {
     files
 }
 
-/// What macOS adds to archives and folders is no part of a project.
+/// Removes the metadata that macOS adds to archives and directories.
 fn without_mac_metadata(files: Vec<Given>, draft: &mut Draft) -> Vec<Given> {
     let (metadata, files): (Vec<Given>, Vec<Given>) =
         files.into_iter().partition(|file| is_mac_metadata(&file.path));
@@ -188,7 +188,7 @@ fn is_mac_metadata(path: &str) -> bool {
     name.starts_with("._") || name == ".DS_Store" || path.split('/').any(|part| part == "__MACOSX")
 }
 
-/// A path below what was given: the archive, or the folder that all files have in common.
+/// A path relative to the input: the archive, or the common directory of all files.
 fn inside<'a>(path: &'a str, given: &[Given]) -> &'a str {
     let archives = given.iter().filter(|g| is_zip(&g.bytes));
     let cut = archives.filter_map(|g| path.strip_prefix(g.path.as_str())).next();
@@ -202,17 +202,17 @@ fn inside<'a>(path: &'a str, given: &[Given]) -> &'a str {
     path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/')
 }
 
-/// The flow within a flow whose nodes are made.
+/// A nested flow whose nodes are being built.
 struct Inside<'a> {
     prefix: &'a str,
     /// The jobs that its first nodes wait for.
     above: &'a [JobCode],
-    /// The condition of the flow, which is that of its first nodes.
+    /// The condition of the flow, which applies to its first nodes.
     rule: Option<condition::ConditionRule>,
 }
 
-/// Makes the nodes of one level; those without a parent there wait for `above`. Gives the codes of each
-/// node by its name: of a flow, those of its last jobs.
+/// Builds the nodes of one level; those without a parent wait for `above`. Returns the codes of each node by name: for
+/// a nested flow, those of its last jobs.
 fn level(
     nodes: &[FlowNode],
     inside: &Inside<'_>,
@@ -280,7 +280,7 @@ fn level(
     last
 }
 
-/// Parents first; else nodes that wait for one another, each before the one that waits for it.
+/// Sorts parents first; returns nodes that wait for each other, in that order, if there is a cycle.
 fn in_order(nodes: &[FlowNode]) -> Result<Vec<&FlowNode>, Vec<&FlowNode>> {
     let mut made: BTreeSet<&str> = BTreeSet::new();
     let mut order: Vec<&FlowNode> = Vec::with_capacity(nodes.len());
@@ -298,7 +298,7 @@ fn in_order(nodes: &[FlowNode]) -> Result<Vec<&FlowNode>, Vec<&FlowNode>> {
     Ok(order)
 }
 
-/// A ring among nodes each of which waits for another of them.
+/// A cycle among nodes of which each waits for another.
 fn find_ring<'a>(nodes: &[&'a FlowNode]) -> Vec<&'a FlowNode> {
     let by_name: HashMap<&str, &FlowNode> = nodes.iter().map(|n| (n.name.as_str(), *n)).collect();
     let mut path: Vec<&FlowNode> = vec![nodes[0]];

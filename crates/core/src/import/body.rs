@@ -6,24 +6,24 @@ use crate::import::Given;
 use crate::import::draft::Draft;
 use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Whether a word may be the name of a parameter here.
+/// Whether a word is a valid parameter name.
 pub(crate) fn is_parameter_name(word: &str) -> bool {
     !word.is_empty()
         && !word.starts_with(|c: char| c.is_ascii_digit())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Text that may stand in a comment of a script.
+/// Text that is safe in a comment of a script.
 pub(crate) fn in_comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The text of a file; what is no UTF-8 is a fault at its line.
+/// The text of a file; invalid UTF-8 is a fault at its line.
 pub(crate) fn text<'a>(given: &'a Given, draft: &mut Draft) -> Option<&'a str> {
     match std::str::from_utf8(&given.bytes) {
         Ok(text) => Some(text.strip_prefix('\u{FEFF}').unwrap_or(text)),
@@ -50,7 +50,7 @@ pub(crate) fn stand_in(
     failing(draft, at, job, why)
 }
 
-/// The same with a job that has its code already.
+/// The same for a job that already has its code.
 pub(crate) fn failing(
     draft: &mut Draft,
     at: &ImportOrigin,
@@ -72,12 +72,12 @@ pub(crate) fn failing(
     job
 }
 
-/// The word of a program: the last part of its path.
+/// The program name: the last part of its path.
 pub(crate) fn base_name(word: &str) -> &str {
     word.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or(word)
 }
 
-/// What a command is called after: its program, or the script that an interpreter or a wrapper runs.
+/// The title of a command: its program, or the script that an interpreter or a wrapper runs.
 pub(crate) fn title_of(command: &str) -> String {
     const WRAPPERS: &[&str] = &[
         "sudo", "nice", "ionice", "nohup", "env", "exec", "sh", "bash", "zsh", "ksh", "dash",
@@ -95,7 +95,7 @@ pub(crate) fn title_of(command: &str) -> String {
             && !WRAPPERS.contains(&program)
             && program.chars().any(char::is_alphanumeric)
     });
-    // After `cd` and `test` comes a folder or file, which names nothing; a later word is better.
+    // A directory or file after `cd` and `test` is no title; a later word is better.
     let mut all: Vec<&str> = told.collect();
     if ["cd ", "test ", "[ ", "flock "].iter().any(|w| command.trim_start().starts_with(w))
         && all.len() > 1

@@ -6,14 +6,14 @@ use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, KeyRule, KnownKey};
 use crate::import::note::ImportOrigin;
 
-/// A row, where it stood, and what it is called in notes.
+/// A row, its place, and its title in notes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowPlace<'a> {
     pub(crate) at: &'a ImportOrigin,
     pub(crate) about: &'a str,
 }
 
-/// Holds the columns of a row against the list of its table.
+/// Checks the columns of a row against the list of its table.
 pub(crate) fn check_columns(
     row: &SchedulerRow,
     known: &[KnownKey],
@@ -38,7 +38,7 @@ pub(crate) fn check_columns(
     }
 }
 
-/// Where a row stood: its table, and its key or its place there.
+/// The place of a row: its table, and its key or index.
 pub(crate) fn row_origin(table: &str, key: i64) -> ImportOrigin {
     ImportOrigin::new(table, u64::try_from(key).unwrap_or(0))
 }

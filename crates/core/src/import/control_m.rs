@@ -1,7 +1,6 @@
-//! Control-M, as its Automation API writes and reads it (JSON): a folder is a group, or one for each set of days on which its
-//! jobs run, and events become dependencies.
-//! Story order: keys, days (on which days), variables (`%%NAME`), body (what a job runs), actions (what follows its end), events
-//! (what waits for what).
+//! Imports Control-M from the JSON of its Automation API: a folder becomes a group, or one group for each set of days
+//! on which its jobs run, and events become dependencies. Story order: keys, days (on which days), variables
+//! (`%%NAME`), body (what a job runs), actions (what follows its end), events (what waits for what).
 
 mod actions;
 mod body;
@@ -30,13 +29,13 @@ use days::CtmDays;
 use events::AwaitedEvent;
 use std::collections::BTreeMap;
 
-/// A job with what stands around it.
+/// A job with its context.
 pub(super) struct CtmJob<'a> {
     node: &'a SourceNode,
     at: ImportOrigin,
-    /// Its name in the folder; of a job of a sub-folder with the names of those.
+    /// Name within the folder; for a job of a sub-folder, with the sub-folder's names.
     name: String,
-    /// Its own map, then those of its folders from the inside to the outside, then the defaults.
+    /// Its own map, then those of its folders from the innermost to the outermost, then the defaults.
     scopes: Vec<&'a SourceNode>,
     kind: &'a str,
     days: CtmDays,
@@ -44,7 +43,7 @@ pub(super) struct CtmJob<'a> {
 }
 
 impl<'a> CtmJob<'a> {
-    /// What the job says under a key, or the nearest thing around it that does.
+    /// The value of a key in the job, or in the innermost scope around it that has the key.
     fn find_key(&self, key: &str) -> Option<&'a SourceNode> {
         self.scopes.iter().find_map(|scope| get(scope, key))
     }
@@ -63,11 +62,11 @@ struct CtmFolder<'a> {
     at: ImportOrigin,
     name: &'a str,
     jobs: Vec<CtmJob<'a>>,
-    /// Jobs of flows, one after the other, by name.
+    /// Jobs of flows, in order, by name.
     flows: Vec<(String, String)>,
 }
 
-/// What has become of a job.
+/// The result of converting a job.
 #[derive(Clone, Debug)]
 struct ConvertedJob {
     code: JobCode,
@@ -76,7 +75,7 @@ struct ConvertedJob {
     is_cyclic: bool,
 }
 
-/// Reads files of folders.
+/// Imports files of folders.
 pub(crate) fn read_folders(given: &[Given], draft: &mut Draft) {
     let mut roots = Vec::new();
     for file in given {
@@ -117,7 +116,7 @@ pub(crate) fn read_folders(given: &[Given], draft: &mut Draft) {
     make_definitions(&folders, &profiles, draft);
 }
 
-/// Keys of the defaults, and of those for a type of job.
+/// Checks the keys of the defaults, and of those for a type of job.
 fn check_defaults(defaults: &SourceNode, draft: &mut Draft) {
     check_untyped_keys(defaults, &[keys::INHERITED, keys::DEFAULTS], "Defaults", draft);
     for (name, node) in entries(defaults).filter(|(name, _)| name.starts_with("Job")) {
@@ -149,7 +148,7 @@ fn note_other(name: &str, kind: &str, node: &SourceNode, draft: &mut Draft) {
     draft.note(Level::LeftOut, &origin(node), name, said, cure);
 }
 
-/// A folder with the jobs in it and in its sub-folders.
+/// Reads a folder with the jobs in it and in its sub-folders.
 fn folder<'a>(
     name: &'a str,
     node: &'a SourceNode,
@@ -162,7 +161,7 @@ fn folder<'a>(
     found
 }
 
-/// Keys that are no jobs, events, flows, resources or actions: those have maps with a type.
+/// Checks keys other than jobs, events, flows, resources or actions, whose maps have a type.
 pub(super) fn check_untyped_keys(
     node: &SourceNode,
     tables: &[&[KnownKey]],
@@ -257,7 +256,7 @@ fn read_job<'a>(
     found.jobs.push(CtmJob { node, at, name: name.to_owned(), scopes: all, kind, days, item });
 }
 
-/// Makes groups, jobs, dependencies and schedules of all folders.
+/// Creates the groups, jobs, dependencies and schedules of all folders.
 fn make_definitions(folders: &[CtmFolder<'_>], profiles: &body::Profiles, draft: &mut Draft) {
     let mut made: Vec<Vec<ConvertedJob>> = Vec::new();
     let mut defs: Vec<Vec<JobDef>> = Vec::new();
@@ -300,7 +299,7 @@ fn make_definitions(folders: &[CtmFolder<'_>], profiles: &body::Profiles, draft:
     note_whole(folders, draft);
 }
 
-/// The jobs of a folder, each in the group of the days on which it runs; a group has its schedule.
+/// Creates the jobs of a folder, each in the group for the days on which it runs; a group has one schedule.
 fn make_jobs(
     folder: &CtmFolder<'_>,
     profiles: &body::Profiles,
@@ -431,7 +430,7 @@ fn schedule(
     }
 }
 
-/// What a job waits for.
+/// Adds the dependencies of a job.
 fn connect(
     job: &CtmJob<'_>,
     made: &ConvertedJob,
@@ -488,7 +487,7 @@ fn connect(
     def
 }
 
-/// What holds for all folders.
+/// Reports what concerns all folders.
 fn note_whole(folders: &[CtmFolder<'_>], draft: &mut Draft) {
     let Some(first) = folders.first() else { return };
     let at = ImportOrigin::new(&first.at.file, 0);

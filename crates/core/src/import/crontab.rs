@@ -1,4 +1,4 @@
-//! crontab(5): a group, a job and a schedule for each line, because each line runs by itself.
+//! Imports crontab(5): each line becomes a group, a job and a schedule, because each line runs independently.
 
 mod line;
 mod owner;
@@ -20,7 +20,7 @@ use crate::import::{CrontabUsers as Users, Given};
 use line::{CrontabEntry, CrontabLine, Extra, LineSchedule};
 use owner::find_users;
 
-/// Reads crontabs.
+/// Imports crontabs.
 pub(crate) fn read_crontabs(given: &[Given], draft: &mut Draft) {
     for file in given {
         if let Some(text) = text(file, draft) {
@@ -37,10 +37,10 @@ pub(crate) fn read_crontabs(given: &[Given], draft: &mut Draft) {
     }
 }
 
-/// What the lines above say for those below.
+/// The settings of the lines above an entry.
 #[derive(Default)]
 struct CrontabEnvironment {
-    /// In the order in which they were set; the last of a name counts.
+    /// In the order of the file; of repeated names the last one counts.
     env: Vec<(String, String)>,
     comment: Option<String>,
 }
@@ -88,7 +88,7 @@ fn crontab(path: &str, text: &str, draft: &mut Draft) {
     }
 }
 
-/// What is so for every line of a file, said once.
+/// Adds one note for what applies to every line of a file.
 fn of_the_whole(at: &ImportOrigin, users: Users, draft: &mut Draft) {
     draft.note(
         Level::Differs,
@@ -137,7 +137,7 @@ fn of_the_whole(at: &ImportOrigin, users: Users, draft: &mut Draft) {
     }
 }
 
-/// Variables that mean something to cron itself.
+/// Handles variables with a meaning for cron itself.
 fn setting(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
     match name {
         "SHELL" if !is_shell(value) => draft.note(
@@ -185,7 +185,7 @@ fn setting(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
     }
 }
 
-/// A mail goes to addresses; cron also takes users of its machine.
+/// Mail goes to addresses here; cron also accepts local users.
 fn note_mail_users(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
     let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
     for word in words.filter(|word| Recipient::parse(word).is_err()) {
@@ -222,7 +222,7 @@ fn entry(
     let timing = timing(at, &entry.when, &title, draft);
     let job = draft.begin_item(CountedKind::Job, at, &title);
     let Some(timing) = timing else {
-        // The note of its schedule says why.
+        // The note about its schedule gives the reason.
         draft.leave_item_out();
         draft.end_item();
         return;
@@ -250,7 +250,7 @@ fn entry(
     let group = draft.group(&title);
     let mut job = draft.job(at, &group, &title, "SCRIPT");
     job.timeout_sec = draft.timeout(at, &title, 0);
-    // A tag holds no control characters and not what separates tags; no user is called so, but a line may be damaged.
+    // A tag contains no control characters or separators; no user has such a name, but a line may be damaged.
     let is_odd = |c: char| c.is_control() || matches!(c, ',' | ';');
     job.tags.extend(entry.user.map(|user| format!("user:{}", user.replace(is_odd, "_"))));
     job.interpreter = Some(interpreter(around));
@@ -272,7 +272,7 @@ fn entry(
     draft.end_item();
 }
 
-/// What only some crons know.
+/// Reports parts that only some crons support.
 fn note_extra(at: &ImportOrigin, title: &str, extra: &Extra, draft: &mut Draft) {
     let said = match extra {
         Extra::Group(group) => (
@@ -301,7 +301,7 @@ fn note_extra(at: &ImportOrigin, title: &str, extra: &Extra, draft: &mut Draft) 
     draft.note(Level::LeftOut, at, title, said, cure);
 }
 
-/// When a line runs; none when nothing here fires so, which is said.
+/// Translates the times of a line; `None`, with a note, if there is no equivalent.
 fn timing(
     at: &ImportOrigin,
     when: &LineSchedule,
@@ -346,8 +346,8 @@ fn mail_recipients(around: &CrontabEnvironment) -> Vec<String> {
     words.filter(|w| !w.is_empty() && Recipient::parse(w).is_ok()).map(str::to_owned).collect()
 }
 
-/// The command as cron runs it: the variables above it, in the user's home; what follows the first `%` is
-/// its standard input.
+/// The command as cron runs it: with the variables above it, in the user's home directory; the text after the first `%`
+/// is its standard input.
 fn script(command: &str, around: &CrontabEnvironment) -> String {
     let own = [
         "SHELL",
@@ -378,8 +378,7 @@ fn script(command: &str, around: &CrontabEnvironment) -> String {
     script
 }
 
-/// A command and its standard input: an unescaped `%` is a line break, and the first of them ends the
-/// command.
+/// Splits a command and its standard input: an unescaped `%` is a line break, and the first one ends the command.
 fn split_input(text: &str) -> (String, Option<String>) {
     let (mut parts, mut part) = (Vec::new(), String::new());
     let mut chars = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! Apache DolphinScheduler: a workflow is a group, its tasks are jobs.
+//! Imports Apache DolphinScheduler: a workflow becomes a group, its tasks become jobs.
 
 mod call;
 mod delay;
@@ -30,14 +30,14 @@ use read::{DolphinTask, Scheduled, Workflow};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use value::{Turned, variable};
 
-/// Longest time-out of a batch.
+/// Maximum time-out of a batch.
 const LONGEST_MIN: i64 = 30 * 24 * 60;
 
-/// What everything is called here.
+/// The codes assigned to workflows and tasks.
 struct DolphinCodes {
-    /// Groups by the key of their workflow, and by its name.
+    /// Groups by the key and by the name of their workflow.
     groups: HashMap<String, GroupCode>,
-    /// Jobs by the keys of workflow and task; of 2.x and later by the task's alone, too.
+    /// Jobs by the keys of workflow and task; for 2.x and later also by the task's key alone.
     jobs: HashMap<(String, String), JobCode>,
 }
 
@@ -180,7 +180,7 @@ fn params(flow: &Workflow, draft: &mut Draft) -> Vec<ParamDecl> {
     made.into_values().collect()
 }
 
-/// A group whose scripts start files of the resource centre says where those are.
+/// Declares the parameter for the directory of the resource centre in a group whose scripts use it.
 fn declare_resource_dir(flow: &Workflow, group: &GroupCode, draft: &mut Draft) {
     let names_files = |job: &&JobDef| job.params.iter().any(|p| p.name == launch::FILES_PARAM);
     if !draft.defs.jobs.iter().filter(|job| job.group == *group).any(|job| names_files(&job)) {
@@ -207,8 +207,7 @@ fn declare_resource_dir(flow: &Workflow, group: &GroupCode, draft: &mut Draft) {
     );
 }
 
-/// What waits for what. A task that is switched off is passed over there, so whatever waits for it waits
-/// for what it waits for.
+/// Adds the dependencies. DolphinScheduler passes over a disabled task, so its dependents wait for its dependencies.
 fn edges(flow: &Workflow, codes: &DolphinCodes, draft: &mut Draft) {
     let by_key: HashMap<&str, &DolphinTask> =
         flow.tasks.iter().map(|t| (t.key.as_str(), t)).collect();
@@ -302,7 +301,7 @@ fn scheduled(flow: &Workflow, schedule: &Scheduled, group: &GroupCode, draft: &m
     draft.schedule(at, words, state);
 }
 
-/// What a schedule says that is carried over in another way, or cannot be read.
+/// Reports parts of a schedule that are carried over differently, or cannot be read.
 fn note_schedule_limits(flow: &Workflow, schedule: &Scheduled, draft: &mut Draft) {
     let at = &schedule.at;
     if schedule.failure == "END" {

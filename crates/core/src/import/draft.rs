@@ -17,10 +17,10 @@ use crate::import::tally::{CountedKind, ImportTally, ItemId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Longest a body may run here; what may run longer elsewhere is cut to it, with a note.
+/// Maximum duration of a body; a longer limit of the source is reduced to it, with a note.
 pub(crate) const LONGEST_SEC: u32 = 30 * 24 * 3_600;
 
-/// A definition in the making. Codes are made here, so that each is there once.
+/// A definition under construction. Codes are generated here, so each is unique.
 #[derive(Debug)]
 pub struct Draft {
     pub asked: ImportRequest,
@@ -29,9 +29,9 @@ pub struct Draft {
     pub beside: Vec<SideFile>,
     pub report: FaultReport,
     pub pending: Vec<Pending>,
-    /// Where each job stood.
+    /// Origin of each job.
     pub origins: HashMap<JobCode, ImportOrigin>,
-    /// The group of each job: a draft gives no code twice.
+    /// The group of each job: a draft uses no code twice.
     groups_of: HashMap<JobCode, GroupCode>,
     groups: NameMaker,
     jobs: NameMaker,
@@ -43,12 +43,12 @@ pub struct Draft {
     met: HashSet<(&'static str, String)>,
     pub(super) tally: ImportTally,
     item_of: HashMap<JobCode, ItemId>,
-    /// By file, the keys that describe rows of the other system.
+    /// Per file, the keys that describe rows of the other system.
     record_keys: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Draft {
-    /// Nothing gathered yet.
+    /// An empty draft.
     pub fn new(asked: ImportRequest) -> Self {
         Self {
             asked,
@@ -73,18 +73,18 @@ impl Draft {
         }
     }
 
-    /// Something that cannot be read at all: nothing is imported.
+    /// Reports something that cannot be read at all: nothing is imported.
     pub fn fault(&mut self, at: &ImportOrigin, what: impl Into<String>, cure: impl Into<String>) {
         let line = u32::try_from(at.line).unwrap_or(0);
         self.report.fault(&SourcePlace::new(&Arc::from(at.file.as_str()), line), what, cure);
     }
 
-    /// Whether no fault was found so far.
+    /// Whether there is no fault so far.
     pub fn is_sound(&self) -> bool {
         self.report.is_sound()
     }
 
-    /// Whether a thing of this kind and name was not met before.
+    /// Whether this kind and name occur for the first time.
     pub fn is_first(&mut self, kind: &'static str, name: &str) -> bool {
         self.met.insert((kind, name.to_owned()))
     }
@@ -105,7 +105,7 @@ impl Draft {
         self.tally.begin(kind, at, title)
     }
 
-    /// Continues an item that was begun before.
+    /// Continues an item.
     pub(crate) fn resume_item(&mut self, item: ItemId) {
         self.tally.work_on(Some(item));
     }
@@ -120,7 +120,7 @@ impl Draft {
         self.tally.work_on(None);
     }
 
-    /// What is said within is of no item; afterwards the importer works on the item that it worked on before.
+    /// Runs `say` outside of any item; afterwards the importer continues its current item.
     pub(crate) fn end_item_for(&mut self, say: impl FnOnce(&mut Self)) {
         let item = self.tally.current();
         self.tally.work_on(None);
@@ -128,26 +128,26 @@ impl Draft {
         self.tally.work_on(item);
     }
 
-    /// The item that was begun last is there, though not as a part of the definition.
+    /// Marks the current item as carried over, although not as a part of the definition.
     pub(crate) fn carry_item(&mut self) {
         if let Some(item) = self.tally.current() {
             self.tally.carry(item);
         }
     }
 
-    /// The item that was begun last is not carried over; a note says why.
+    /// Marks the current item as left out; a note gives the reason.
     pub(crate) fn leave_item_out(&mut self) {
         if let Some(item) = self.tally.current() {
             self.tally.leave_out(item);
         }
     }
 
-    /// A key that describes a row of the other system, and nothing that runs.
+    /// Records a key that describes a row of the other system, and nothing that runs.
     pub(crate) fn note_record_key(&mut self, file: &str, key: &str) {
         self.record_keys.entry(file.to_owned()).or_default().insert(key.to_owned());
     }
 
-    /// One note of all such keys of a file.
+    /// Adds one note for all such keys of a file.
     pub(crate) fn flush_record_keys(&mut self) {
         self.end_item();
         for (file, keys) in std::mem::take(&mut self.record_keys) {
@@ -163,7 +163,7 @@ impl Draft {
         }
     }
 
-    /// Something that is not, or not quite, as it was.
+    /// Adds a note about something that differs from the source.
     pub fn note(
         &mut self,
         level: Level,
@@ -184,13 +184,13 @@ impl Draft {
         });
     }
 
-    /// The only group that comes out: it has the code that the user asks for.
+    /// The only resulting group: it has the code that the user requested.
     pub fn only_group(&mut self, title: &str) -> GroupCode {
         let code = self.asked.group.clone().unwrap_or_else(|| title.to_owned());
         self.group_as(&code, title)
     }
 
-    /// One of several groups: its code begins with the one that the user asks for.
+    /// One of several groups: its code begins with the one that the user requested.
     pub fn group(&mut self, title: &str) -> GroupCode {
         let code = match &self.asked.group {
             Some(prefix) => format!("{prefix}_{title}"),
@@ -208,12 +208,12 @@ impl Draft {
         code
     }
 
-    /// A group that was made here, to say more of it.
+    /// A group of this draft, to be completed.
     pub fn group_mut(&mut self, code: &GroupCode) -> Option<&mut Group> {
         self.defs.groups.iter_mut().find(|g| g.code == *code)
     }
 
-    /// A job to be filled in and handed to [`Draft::push`]: a code of its own, its title as name.
+    /// A job to be completed and passed to [`Draft::push`]: with a unique code, and its title as name.
     pub fn job(
         &mut self,
         at: &ImportOrigin,
@@ -232,7 +232,7 @@ impl Draft {
         JobDef { name, ..JobDef::with_defaults(code, group.clone(), job_type) }
     }
 
-    /// A job is complete.
+    /// Adds a completed job.
     pub fn push(&mut self, job: JobDef) {
         if let Some(item) = self.item_of.get(&job.code) {
             self.tally.carry(*item);
@@ -240,7 +240,7 @@ impl Draft {
         self.defs.jobs.push(job);
     }
 
-    /// `job` waits for `parent`, of the same group; said twice it is one dependency.
+    /// Lets `job` wait for `parent` of the same group; a repetition has no effect.
     pub fn depends(&mut self, job: &JobCode, parent: &JobCode, when: EdgeCondition) {
         if !self.edges.insert((job.clone(), parent.clone())) {
             return;
@@ -253,7 +253,7 @@ impl Draft {
         self.defs.dependencies.push(edge);
     }
 
-    /// What `job` waited for so far, `other` waits for in its place.
+    /// Moves the dependencies of `job` to `other`.
     pub(crate) fn hand_parents_on(&mut self, job: &JobCode, other: &JobCode) {
         for edge in self.defs.dependencies.iter_mut().filter(|edge| edge.job_code == *job) {
             self.edges.remove(&(job.clone(), edge.depends_on.clone()));
@@ -268,13 +268,13 @@ impl Draft {
         }
     }
 
-    /// A job waits for other batches.
+    /// Adds a dependency on other batches.
     pub fn waits(&mut self, external: ExternalDependency) {
         self.defs.externals.push(external);
     }
 
-    /// The data source of this title, made at first mention with an address that leads nowhere: what
-    /// other systems export holds none, and the note says so.
+    /// The data source with this title, created on first use with an address that leads nowhere: exports of other
+    /// systems contain no addresses, and a note says so.
     pub fn source(&mut self, at: &ImportOrigin, title: &str, dialect: DialectName) -> SourceName {
         if let Some(known) = self.source_of.get(title) {
             return known.clone();
@@ -302,7 +302,7 @@ impl Draft {
             format!("write its url in the file, or set {env}; the password goes into password_env"),
             format!("请在文件中填写 url,或设置环境变量 {env};密码用 password_env 指定"),
         );
-        // It is about the source, and not about the first job that names it.
+        // The note concerns the source, not the first job that names it.
         let item = self.tally.current();
         self.tally.work_on(None);
         self.note(Level::Look, at, name.as_str(), said, cure);
@@ -355,7 +355,7 @@ impl Draft {
         self.beside.push(SideFile { path, bytes });
     }
 
-    /// Seconds as a job may have them: 0 (no limit there) is the longest that there is here.
+    /// The seconds within the limits of a job: 0 (no limit in the source) becomes the maximum.
     pub fn timeout(&mut self, at: &ImportOrigin, about: &str, seconds: u64) -> u32 {
         match u32::try_from(seconds) {
             Ok(0) => LONGEST_SEC,
@@ -372,7 +372,7 @@ impl Draft {
     }
 }
 
-/// The title on one line, or the code where there is none.
+/// The title on one line, or the code if there is none.
 fn title_or(title: &str, code: &str) -> String {
     let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();

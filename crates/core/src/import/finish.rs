@@ -1,4 +1,5 @@
-//! The end of an import: everything held against everything, and written as the text of a file.
+//! Finishes an import: checks the whole definition, and writes it as the text of a file. Output: the definition, its
+//! files and the report.
 
 use crate::definition::{DefinitionFormat, ExportError, Faults, export_beside};
 use crate::domain::dag::{Dag, DagError};
@@ -9,52 +10,52 @@ use crate::import::note::{BilingualSentence, ImportOrigin, Level, Note};
 use crate::import::schedule::settled;
 use crate::import::tally::{ItemCount, ReadItem};
 
-/// Lines of a script that stand in the definition itself; a longer one is a file beside it.
+/// Maximum number of lines of a script inside the definition; a longer script becomes a separate file.
 const LINES_INSIDE: usize = 30;
 
-/// A file beside the definition.
+/// A file that accompanies the definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideFile {
-    /// Where, relative to the definition.
+    /// Path relative to the definition.
     pub path: String,
-    /// What is in it.
+    /// Content.
     pub bytes: Vec<u8>,
 }
 
-/// What an import made.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The definition with its schedules; sound.
+    /// The definition with its schedules; valid.
     pub definition: Definition,
-    /// The same as the text of a definition file.
+    /// The definition as the text of a file.
     pub text: String,
-    /// Files that belong beside it.
+    /// Files that accompany it.
     pub files: Vec<SideFile>,
-    /// What is not as it was, the worst first.
+    /// Notes about what differs, the most serious first.
     pub notes: Vec<Note>,
-    /// All that was read, in the order of the source, with what became of it.
+    /// Everything that was read, in the order of the source, with its outcome.
     pub items: Vec<ReadItem>,
 }
 
 impl Imported {
-    /// What was read, by kind and by what became of it.
+    /// The number of items read, by kind and outcome.
     pub fn item_counts(&self) -> Vec<ItemCount> {
         ItemCount::of_all(&self.items)
     }
 
-    /// How many notes are of a level.
+    /// The number of notes of a level.
     pub fn count(&self, level: Level) -> usize {
         self.notes.iter().filter(|n| n.level == level).count()
     }
 }
 
-/// Why nothing was imported; `Display` is what the user reads.
+/// Why nothing was imported; `Display` is the sentence for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The files cannot be read.
     #[error(transparent)]
     Unreadable(#[from] Faults),
-    /// What was read is no definition.
+    /// The result cannot be written as a definition.
     #[error(transparent)]
     Unwritable(#[from] ExportError),
 }
@@ -63,7 +64,7 @@ impl Draft {
     /// Checks the draft and writes its files.
     ///
     /// # Errors
-    /// What cannot be parsed, cycles, and what no definition file could express.
+    /// What cannot be parsed, cycles, and what no definition file can express.
     pub fn finish(mut self, kinds: &[JobKind]) -> Result<Imported, ImportError> {
         self.flush_record_keys();
         self.circles();
@@ -121,7 +122,7 @@ impl Draft {
         self.fault(&at, format!("nothing here becomes a job{why}"), fix);
     }
 
-    /// Jobs that wait for one another.
+    /// Reports jobs that wait for each other.
     fn circles(&mut self) {
         let codes: Vec<JobCode> = self.defs.jobs.iter().map(|j| j.code.clone()).collect();
         let Err(error) = Dag::build(&codes, &self.defs.dependencies) else { return };

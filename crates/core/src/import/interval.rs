@@ -1,5 +1,5 @@
-//! Schedules of other systems that fire every so many units from a start: months, days or seconds, counted by the wall
-//! clock. They become crons and fixed rates that fire at the same times.
+//! Translates schedules that fire every so many months, days or seconds of local time from a start. They become cron
+//! expressions and fixed rates that fire at the same times.
 
 use crate::domain::schedule::TimingWords;
 use crate::domain::time::Millis;
@@ -13,31 +13,31 @@ use std::collections::BTreeMap;
 const HOUR_SEC: i64 = 3_600;
 pub(crate) const DAY_SEC: i64 = 24 * HOUR_SEC;
 const WEEK_SEC: i64 = 7 * DAY_SEC;
-/// A century of months; whatever is longer never fires.
+/// Maximum number of months: a century; a longer interval never fires.
 const MONTHS_MAX: i64 = 1_200;
-/// A month, for finding out whether a zone changes its clocks.
+/// A month, for finding out whether a zone has daylight-saving changes.
 const MONTH_MS: i64 = 30 * 86_400_000;
 const WEEKDAYS: [&str; 7] = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 
-/// How far one firing is from the next.
+/// The step from one firing to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IntervalStep {
-    /// Months, from the day of the start; a day that a month does not have is its last.
+    /// Months from the day of the start; in a month without that day, its last day.
     Months(i64),
-    /// Seconds of the wall clock: `EVERY 1 DAY` keeps its time of day when the clocks change.
+    /// Seconds of local time: `EVERY 1 DAY` keeps its time of day across daylight-saving changes.
     WallSeconds(i64),
 }
 
-/// Every so many units from a start.
+/// An interval from a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub(crate) step: IntervalStep,
-    /// The first firing, by the wall clock of the zone.
+    /// The first firing, in the local time of the zone.
     pub(crate) start: NaiveDateTime,
     pub(crate) zone: Tz,
 }
 
-/// The schedules that fire at the times of an interval together, and what is not quite the same.
+/// The schedules that together fire at the times of an interval, and the differences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Schedules {
     pub(crate) timings: Vec<TimingWords>,
@@ -45,14 +45,14 @@ pub(crate) struct Schedules {
 }
 
 impl Schedules {
-    /// One schedule that fires at the same times.
+    /// A single schedule without differences.
     pub(crate) fn exact(timing: TimingWords) -> Self {
         Self { timings: vec![timing], differs: None }
     }
 }
 
 impl Interval {
-    /// The schedules of it; none when its step is no positive number, or more than a century of months.
+    /// The schedules of the interval; `None` if its step is not positive, or more than a century of months.
     pub(crate) fn schedules(&self, now: Millis) -> Option<Schedules> {
         let mut made = match self.step {
             IntervalStep::Months(months) if (1..=MONTHS_MAX).contains(&months) => Schedules {
@@ -64,7 +64,7 @@ impl Interval {
         };
         let is_ahead = shown(self.start, self.zone).planned() > now;
         for timing in &mut made.timings {
-            // A fixed rate counts from its start; a cron needs it only while it has not begun.
+            // A fixed rate counts from its start; a cron expression needs the start only if it is in the future.
             if timing.every_sec.is_some() || is_ahead {
                 timing.start = Some(wall_text(self.start));
             }
@@ -73,17 +73,17 @@ impl Interval {
         Some(made)
     }
 
-    /// The time of day as the first three fields.
+    /// The time of day as the first three cron fields.
     fn time_of_day(&self) -> String {
         format!("{} {} {}", self.start.second(), self.start.minute(), self.start.hour())
     }
 
-    /// Every `step` months: crons by months and years, and one of its own for the last day of February.
+    /// Every `step` months: cron expressions by months and years, and a separate one for the last day of February.
     fn month_crons(&self, step: i64) -> Vec<String> {
         let common = gcd(step, 12);
-        // After so many firings they are in the same months again, so many years later.
+        // After `count` firings, `years` years later, the same months repeat.
         let (count, years) = (12 / common, step / common);
-        // By the year in which they begin; a cycle of one year has no years.
+        // By the first year of each; a cycle of one year needs no years.
         let mut months: BTreeMap<Option<i64>, Vec<i64>> = BTreeMap::new();
         for at in 0..count {
             let months_on = i64::from(self.start.month0()) + at * step;
@@ -150,7 +150,7 @@ impl Interval {
         }
     }
 
-    /// A cron for steps that divide the day evenly.
+    /// A cron expression for steps that divide the day evenly.
     fn cron_within_day(&self, sec: i64) -> Option<String> {
         let (s, m, h) = (self.start.second(), self.start.minute(), self.start.hour());
         let list = |unit: i64, of: u32, size: i64| {
@@ -189,23 +189,23 @@ fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Whether a zone changes its clocks within the two years after a moment.
+/// Whether a zone has a daylight-saving change within the two years after a moment.
 pub(crate) fn changes_clocks(zone: Tz, now: Millis) -> bool {
     let ahead = |month: i64| ahead_sec(now.plus_ms(month * MONTH_MS), zone);
     (1..=24).any(|month| ahead(month) != ahead(0))
 }
 
-/// A time of the wall clock as a schedule has it.
+/// A local time in the format of a schedule.
 pub(crate) fn wall_text(wall: NaiveDateTime) -> String {
     wall.format("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
-/// The first moment at which nothing fires any more, of a last one at which something still may.
+/// The first moment at which nothing fires any more, given the last one at which something may fire.
 pub(crate) fn second_after(last: NaiveDateTime) -> Option<NaiveDateTime> {
     last.checked_add_signed(TimeDelta::seconds(1))
 }
 
-/// Reads `2026-01-31 02:00:00`, with or without a fraction, which is cut off.
+/// Parses `2026-01-31 02:00:00`; a fraction is dropped.
 pub(crate) fn read_wall(text: &str) -> Option<NaiveDateTime> {
     let text = text.trim().replace('T', " ");
     let whole = text.split('.').next().unwrap_or_default();
@@ -288,7 +288,7 @@ mod tests {
         ] {
             assert_eq!(crons(step, start, zone), [wanted], "{step:?} {start}");
         }
-        // No cron has a last day in February and day 30 elsewhere.
+        // No single cron expression has the last day in February and day 30 elsewhere.
         let two = ["0 0 2 30 1,3,4,5,6,7,8,9,10,11,12 ?", "0 0 2 L 2 ?"];
         assert_eq!(crons(IntervalStep::Months(1), "2026-01-30 02:00:00", zone), two);
         assert_eq!(crons(IntervalStep::Months(0), "2026-01-30 02:00:00", zone), [""; 0]);

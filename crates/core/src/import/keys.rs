@@ -11,9 +11,9 @@ use crate::import::tree::{entries, origin};
 pub(crate) enum KeyRule {
     /// The importer reads it, and reports itself what it cannot import.
     Read,
-    /// It has no counterpart: a note names every value but these, which are what the other system assumes.
+    /// It has no equivalent: a note names every value except these defaults of the other system.
     Noted { harmless: &'static [&'static str], hint: Hint },
-    /// It describes a row or a picture of the other system; one note for each file names all such keys.
+    /// It describes a row or a drawing of the other system; one note per file names all such keys.
     Record,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Hint {
     pub(crate) zh: &'static str,
 }
 
-/// A key that a format has.
+/// A key of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownKey {
     pub(crate) name: &'static str,
@@ -51,10 +51,10 @@ pub(crate) const fn hint(en: &'static str, zh: &'static str) -> Hint {
     Hint { en, zh }
 }
 
-/// Longest value that a note repeats.
+/// Maximum length of a value in a note.
 const LONGEST_VALUE: usize = 60;
 
-/// Holds the keys of a map against tables; `about` is the job, chain or workflow that has it.
+/// Checks the keys of a map against tables; `about` is the job, chain or workflow.
 pub(crate) fn check_keys(
     node: &SourceNode,
     tables: &[&[KnownKey]],
@@ -63,7 +63,7 @@ pub(crate) fn check_keys(
 ) {
     for (key, value) in entries(node) {
         if is_empty(value) {
-            // Nothing that could be lost.
+            // Nothing is lost.
             continue;
         }
         check_key(key, value, tables, about, draft);
@@ -92,17 +92,17 @@ fn check_key(
     }
 }
 
-/// A key that is noted.
+/// A key to report.
 pub(crate) struct KeyNote<'a> {
     pub(crate) at: &'a ImportOrigin,
     pub(crate) about: &'a str,
     pub(crate) key: &'a str,
-    /// What stands there, where it may be shown.
+    /// Its value, if it may be shown.
     pub(crate) value: Option<&'a str>,
 }
 
 impl Draft {
-    /// A key that is known and has no counterpart.
+    /// Reports a known key without an equivalent.
     pub(crate) fn note_key(&mut self, note: KeyNote<'_>, hint: Hint) {
         let KeyNote { at, about, key, value } = note;
         let value: String = value.unwrap_or_default().chars().take(LONGEST_VALUE).collect();

@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 
 const HOUR_SEC: i64 = 3_600;
 
-/// Zones without changes of the clock, for offsets that are no whole hours.
+/// Zones without daylight-saving changes, for offsets that are not whole hours.
 const UNEVEN: [(i64, Tz); 7] = [
     (12_600, Tz::Asia__Tehran),
     (16_200, Tz::Asia__Kabul),
@@ -20,13 +20,13 @@ const UNEVEN: [(i64, Tz); 7] = [
     (34_200, Tz::Australia__Darwin),
 ];
 
-/// A zone whose clock is always so many seconds ahead of UTC.
+/// A zone with a constant offset of this many seconds from UTC.
 pub(crate) fn zone_of_offset(ahead: i64) -> Option<Tz> {
     if ahead == 0 {
         return Some(Tz::UTC);
     }
     if ahead % HOUR_SEC == 0 {
-        // The signs of these names are those of POSIX: what is ahead of UTC has a minus.
+        // These names have POSIX signs: a zone ahead of UTC has a minus.
         let hours = -ahead / HOUR_SEC;
         return format!("Etc/GMT{hours:+}").parse().ok();
     }
@@ -50,14 +50,14 @@ pub(crate) fn read_zone_word(word: &str) -> Option<Tz> {
     zone_of_offset(sign * ahead)
 }
 
-/// The zone of a server, and whether it is only its present offset that is known.
+/// The time zone of a server, and whether only its current offset is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerZone {
     /// The zone given by the user, or reported by the server.
     Known(Tz),
-    /// Its clock is so far ahead now; that it never changes is a guess.
+    /// Only the current offset is known; that it never changes is an assumption.
     ByOffset(Tz),
-    /// Nothing is known of it.
+    /// Nothing is known.
     Unknown,
 }
 
@@ -82,7 +82,7 @@ impl ServerZone {
         }
     }
 
-    /// The zone; UTC where nothing is known.
+    /// The zone; UTC if nothing is known.
     pub(crate) fn zone(self) -> Tz {
         match self {
             Self::Known(zone) | Self::ByOffset(zone) => zone,

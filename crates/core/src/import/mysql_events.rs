@@ -1,4 +1,4 @@
-//! Events of MySQL and MariaDB: each is a group with one job and its schedules.
+//! Imports events of MySQL and MariaDB: each becomes a group with one job and its schedules.
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
@@ -27,12 +27,13 @@ use crate::import::sql_statement::{SqlForm, has_broken_quotes};
 use crate::import::tally::CountedKind;
 use chrono_tz::Tz;
 
-/// The view that every server has.
+/// The view, which every server has.
 const EVENTS: &str = "information_schema.EVENTS";
-/// Longest name of a routine.
+/// Maximum length of the name of a routine.
 const ROUTINE_NAME_MAX: usize = 64;
 
-/// What is asked of the server: events of the database in the URL; of all databases where it names information_schema.
+/// The tables and columns read from the server: events of the database in the URL; of all databases if the URL names
+/// information_schema.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "MySQL events",
     dialects: &[DialectName::Mysql],
@@ -77,7 +78,7 @@ pub(super) const COLUMNS: &[KnownKey] = &[
     record("database_collation"),
 ];
 
-/// A row with what is known of it.
+/// An event with the data about it.
 struct MysqlEvent<'a> {
     row: &'a SchedulerRow,
     at: ImportOrigin,
@@ -87,7 +88,7 @@ struct MysqlEvent<'a> {
     name: String,
 }
 
-/// Reads the events of a server.
+/// Imports the events of a server.
 pub(crate) fn read_events(tables: &SchedulerTables, draft: &mut Draft) {
     let fix = "name the database whose events are meant in the URL, or information_schema for those of all; the user needs the \
                EVENT privilege: GRANT EVENT ON database.* TO user";
@@ -252,7 +253,7 @@ impl MysqlEvent<'_> {
         job
     }
 
-    /// Writes a body that a server takes inside a routine alone as a procedure to be created; its name.
+    /// Writes a body that is only valid inside a routine as a procedure to be created; returns its name.
     fn procedure(&self, job: &JobDef, text: &str, draft: &mut Draft) -> String {
         let name: String = format!("event_{}", self.name).chars().take(ROUTINE_NAME_MAX).collect();
         let quoted = format!("`{}`", name.replace('`', "``"));
@@ -321,7 +322,7 @@ impl MysqlEvent<'_> {
         }
     }
 
-    /// The first moment at which it fires no more: there ENDS is a moment at which it still may.
+    /// The first moment at which it no longer fires: ENDS is a moment at which it still may fire.
     fn last_moment(&self) -> Option<String> {
         let ends = read_wall(self.row.trimmed_value("ends"))?;
         second_after(ends).map(wall_text)
@@ -401,7 +402,7 @@ impl MysqlEvent<'_> {
     }
 }
 
-/// `2 QUARTER`, `'1:30' HOUR_MINUTE`: what EVERY says.
+/// Parses an interval of EVERY: `2 QUARTER`, `'1:30' HOUR_MINUTE`.
 fn parse_step(value: &str, field: &str) -> Option<IntervalStep> {
     let value = value.trim_matches('\'');
     let parts: Vec<i64> = value
@@ -439,7 +440,7 @@ fn parse_step(value: &str, field: &str) -> Option<IntervalStep> {
     sum_parts(&parts, units).map(IntervalStep::WallSeconds)
 }
 
-/// The parts, of which the last is of the last unit.
+/// The sum of the parts, of which the last has the last unit.
 fn sum_parts(parts: &[i64], units: &[i64]) -> Option<i64> {
     if parts.len() > units.len() {
         return None;

@@ -1,8 +1,8 @@
-//! Codes out of titles: any text of another system, unique and within the rules of our names.
+//! Derives codes from titles: from any text of another system to a unique and valid name.
 
 use std::collections::HashMap;
 
-/// Which characters a kind of name may have.
+/// The characters that a kind of name permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Alphabet {
     /// Letters of any script: codes of groups, jobs and schedules.
@@ -11,8 +11,7 @@ enum Alphabet {
     Ascii,
 }
 
-/// Makes names of one kind, each once; upper and lower case count as the same, because some databases
-/// compare so.
+/// Generates unique names of one kind. Names are case-insensitive, because some databases compare them so.
 #[derive(Clone, Debug)]
 pub struct NameMaker {
     alphabet: Alphabet,
@@ -68,12 +67,12 @@ impl NameMaker {
         name
     }
 
-    /// `title` without what no name may have.
+    /// `title` without the characters that no name permits.
     fn fitting(&self, title: &str) -> String {
         let mut made = String::new();
         for c in title.trim().chars() {
             let c = if self.may_have(c) { c } else { '_' };
-            // A row of what cannot be there is one gap.
+            // A sequence of forbidden characters becomes one underscore.
             if c != '_' || !made.ends_with('_') || title.contains("__") {
                 made.push(c);
             }

@@ -1,20 +1,20 @@
-//! A note of an import report: where an item stood in the source, what became of it, what to do.
+//! A note of an import report: the place in the source, the outcome and a hint.
 
 use crate::domain::text::lang::Lang;
 use serde::Serialize;
 use std::fmt;
 
-/// Where something stood in the other system.
+/// The place of an item in the other system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ImportOrigin {
     /// The file as the user gave it, or the table.
     pub file: String,
-    /// The line, counted from 1, or the key of the row; 0 when the file as a whole is meant.
+    /// The line, counted from 1, or the key of the row; 0 for the whole file.
     pub line: u64,
 }
 
 impl ImportOrigin {
-    /// A line of a file; line 0 is the file as a whole.
+    /// A line of a file; line 0 is the whole file.
     pub fn new(file: impl Into<String>, line: u64) -> Self {
         Self { file: file.into(), line }
     }
@@ -28,7 +28,7 @@ impl fmt::Display for ImportOrigin {
     }
 }
 
-/// What became of it; the worst first.
+/// Severity of a note; the most serious first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -36,15 +36,15 @@ pub enum Level {
     LeftOut,
     /// It is imported, and a user has to complete or confirm it.
     Look,
-    /// It is, and does not behave quite as it did.
+    /// It is imported, and behaves slightly differently.
     Differs,
 }
 
 impl Level {
-    /// All of them, the worst first.
+    /// Every level, most serious first.
     pub const ALL: [Self; 3] = [Self::LeftOut, Self::Look, Self::Differs];
 
-    /// What people read.
+    /// The display name.
     pub fn words(self, lang: Lang) -> &'static str {
         match self {
             Self::LeftOut => lang.select("left out", "未迁移"),
@@ -87,16 +87,16 @@ impl From<(String, String)> for BilingualSentence {
     }
 }
 
-/// Something that is not, or not quite, in the definition as it was in the other system.
+/// Something that differs from the other system, or is missing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Note {
-    /// What became of it.
+    /// Severity.
     pub level: Level,
-    /// Where it stood.
+    /// Place in the source.
     pub origin: ImportOrigin,
-    /// The code it has here, or the name it had there.
+    /// The code in the definition, or the name in the source.
     pub about: String,
-    /// What became of it, in a sentence.
+    /// What happened, in a sentence.
     pub said: BilingualSentence,
     /// A hint; empty when there is nothing to do.
     pub cure: BilingualSentence,

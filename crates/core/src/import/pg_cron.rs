@@ -1,4 +1,5 @@
-//! pg_cron: each job is a group with one job and its schedule, on the database and as the user that it names.
+//! Imports pg_cron: each job becomes a group with one job and its schedule, on the database and as the user that it
+//! names.
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
@@ -29,10 +30,10 @@ use chrono_tz::Tz;
 use std::borrow::Cow;
 
 const JOBS: &str = "cron.job";
-/// Procedures are found by the search path of the session.
+/// Procedures are resolved by the search path of the session.
 const HOME: CallPlace<'_> = CallPlace { dialect: DialectName::Postgres, schema: None };
 
-/// What is asked of the database in which the extension is.
+/// The tables and columns read from the database with the extension.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "pg_cron",
     dialects: &[DialectName::Postgres],
@@ -62,12 +63,12 @@ pub(super) const COLUMNS: &[KnownKey] = &[
     read_key("jobname"),
 ];
 
-/// Reads the jobs of a server.
+/// Imports the jobs of a server.
 pub(crate) fn read_jobs(tables: &SchedulerTables, draft: &mut Draft) {
     let fix = "name the database in which pg_cron is (cron.database_name), and a user who may see its jobs: each sees \
                their own alone, a superuser all of them";
     refuse_empty(tables, JOBS, fix, draft);
-    // GMT is what pg_cron takes without a setting.
+    // Without a setting, pg_cron uses GMT.
     let zone = draft.asked.zone;
     let zone = zone.or_else(|| read_zone_word(tables.setting("cron.timezone").unwrap_or("GMT")));
     for row in tables.table_rows(JOBS) {
@@ -175,7 +176,7 @@ impl<'a> CronJob<'a> {
         job
     }
 
-    /// The server on which it runs: the one whose tables these are, or another node.
+    /// The server on which the job runs: the one whose tables these are, or another node.
     fn node<'s>(&self, server: &'s SchedulerServer) -> Cow<'s, SchedulerServer> {
         let (host, port) = (self.row.trimmed_value("nodename"), self.row.number("nodeport"));
         let is_here =
@@ -226,7 +227,8 @@ impl<'a> CronJob<'a> {
     }
 }
 
-/// Five fields, in which `$` is the last day of the month, a nickname, or `30 seconds`; else why there is none here.
+/// Translates five fields, in which `$` is the last day of the month, a nickname, or `30 seconds`; else returns why
+/// there is no equivalent.
 fn timing(text: &str) -> Result<TimingWords, BilingualSentence> {
     if text == "@reboot" {
         return Err(BilingualSentence::from((

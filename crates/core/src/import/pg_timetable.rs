@@ -1,7 +1,7 @@
-//! pg_timetable: a chain becomes a group, and its tasks become its jobs, one after the other.
+//! Imports pg_timetable: a chain becomes a group, and its tasks become jobs that run one after the other.
 //!
-//! In pg_timetable all tasks of a chain run in one transaction of one connection, unless they are
-//! autonomous; here each has its own transaction. This is always noted, because no key says it.
+//! In pg_timetable all tasks of a chain run in one transaction of one connection, unless they are autonomous; here each
+//! has its own transaction. This is always noted, because no key tells it.
 
 pub(super) mod tables;
 pub(super) mod task;
@@ -23,7 +23,7 @@ use crate::import::schedule::SourceScheduleState;
 use crate::import::tally::CountedKind;
 use crate::import::tree::{get, is_yes, items, number, origin, tree, word};
 
-/// Keys of a file, a chain and a task, as pg_timetable's own reader of YAML has them.
+/// Keys of a file, a chain and a task, as in pg_timetable's own YAML reader.
 pub(super) const FILE_KEYS: &[KnownKey] = &[read_key("chains")];
 pub(super) const CHAIN_KEYS: &[KnownKey] = &[
     read_key("name"),
@@ -41,7 +41,7 @@ pub(super) const CHAIN_KEYS: &[KnownKey] = &[
 /// Seconds of a day.
 const DAY_SEC: i64 = 86_400;
 
-/// Reads files of chains.
+/// Imports files of chains.
 pub(crate) fn read_chains(given: &[Given], draft: &mut Draft) {
     for file in given {
         let Some(text) = text(file, draft) else { continue };
@@ -68,7 +68,7 @@ pub(crate) fn read_chains(given: &[Given], draft: &mut Draft) {
     }
 }
 
-/// Makes a group of a chain; none when it cannot be read.
+/// Converts a chain to a group; `None` if it cannot be read.
 fn chain(chain: &SourceNode, draft: &mut Draft) -> Option<GroupCode> {
     let at = origin(chain);
     let Some(name) = word(chain, "name").map(str::trim).filter(|n| !n.is_empty()) else {
@@ -100,7 +100,7 @@ fn chain(chain: &SourceNode, draft: &mut Draft) -> Option<GroupCode> {
         };
         sql += usize::from(is_sql);
         if draft.defs.jobs.last().is_some_and(|job| !job.is_active) {
-            // The chain goes past it, and so does what comes after it here.
+            // The chain continues after it, and so do its successors here.
             continue;
         }
         if let Some((parent, after)) = &before {
@@ -132,7 +132,7 @@ fn chain(chain: &SourceNode, draft: &mut Draft) -> Option<GroupCode> {
     Some(group)
 }
 
-/// What a chain may say that has no counterpart.
+/// Reports keys of a chain without an equivalent.
 fn check_chain_keys(chain: &SourceNode, at: &ImportOrigin, name: &str, draft: &mut Draft) {
     if is_yes(chain, "self_destruct") == Some(true) {
         draft.note(
@@ -250,7 +250,7 @@ fn schedule(
     draft.schedule(at, words, firing);
 }
 
-/// Five fields, or `@every` and `@after` with an interval; none for `@reboot`.
+/// Translates five fields, or `@every` and `@after` with an interval; `None` for `@reboot`.
 fn timing(text: &str) -> Result<Option<TimingWords>, String> {
     if text == "@reboot" {
         return Ok(None);
@@ -265,7 +265,7 @@ fn timing(text: &str) -> Result<Option<TimingWords>, String> {
     Ok(Some(TimingWords { cron: Some(text.to_owned()), ..TimingWords::default() }))
 }
 
-/// An interval as PostgreSQL writes it: `2 hours`, `1 day 30 min`, `01:30:00`.
+/// Parses an interval in PostgreSQL's format: `2 hours`, `1 day 30 min`, `01:30:00`.
 fn seconds(span: &str) -> Result<i64, String> {
     let unreadable = || format!("{:?} is no interval that can be read", span.trim());
     let mut total: i64 = 0;

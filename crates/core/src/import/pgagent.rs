@@ -1,4 +1,5 @@
-//! pgAgent: a job is a group, its steps are jobs one after the other, and each of its schedules is one here.
+//! Imports pgAgent: a job becomes a group, its steps become jobs one after the other, and each of its schedules becomes
+//! a schedule.
 
 mod times;
 
@@ -42,16 +43,16 @@ const fn wanted(table: &'static str, order: &'static [&'static str]) -> WantedTa
     WantedTable { schema: "pgagent", table, order, condition: "", presence: TablePresence::Needed }
 }
 
-/// Procedures are found by the search path of the session.
+/// Procedures are resolved by the search path of the session.
 const HOME: CallPlace<'_> = CallPlace { dialect: DialectName::Postgres, schema: None };
 
-/// What is asked of the database in which pgAgent is, which is often `postgres`.
+/// The tables and columns read from pgAgent's database, which is often `postgres`.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "pgAgent",
     dialects: &[DialectName::Postgres],
     tables: &[
         wanted("pga_job", &["jobid"]),
-        // In this order, and by the server's own rules of text, pgAgent runs them.
+        // pgAgent runs them in this order, sorted by the server's collation.
         wanted("pga_jobstep", &["jstjobid", "jstname", "jstid"]),
         wanted("pga_schedule", &["jscjobid", "jscid"]),
         wanted("pga_exception", &["jexscid", "jexid"]),
@@ -118,7 +119,7 @@ pub(super) const SCHEDULE_COLUMNS: &[KnownKey] = &[
 pub(super) const EXCEPTION_COLUMNS: &[KnownKey] =
     &[record("jexid"), read_key("jexscid"), read_key("jexdate"), read_key("jextime")];
 
-/// Reads the jobs of a server.
+/// Imports the jobs of a server.
 pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
     let fix = "name the database in which the schema pgagent is, often postgres";
     refuse_empty(tables, JOBS, fix, draft);
@@ -174,7 +175,7 @@ impl<'a> AgentJob<'a> {
         Self { row, tables, zone, at: row_origin(JOBS, id), title }
     }
 
-    /// Rows of a table that name this job.
+    /// Rows of a table that reference this job.
     fn own(&self, table: &str, column: &'static str) -> impl Iterator<Item = &'a SchedulerRow> {
         let id = self.row.trimmed_value("jobid");
         self.tables.table_rows(table).iter().filter(move |row| row.trimmed_value(column) == id)
@@ -231,7 +232,7 @@ impl<'a> AgentJob<'a> {
         (!word.is_empty()).then(|| format!("class:{word}"))
     }
 
-    /// A step: its code and when what comes after it runs; none when the job goes past it.
+    /// Converts a step: its code and the condition for the next step; `None` if the job skips it.
     fn step(
         &self,
         row: &SchedulerRow,
@@ -343,10 +344,10 @@ impl<'a> AgentJob<'a> {
         check_columns(row, SCHEDULE_COLUMNS, RowPlace { at: &at, about: &title }, draft);
         let mut timing = AgentTimes::read(row).timing();
         let wall = |text: &str| moment(text).map(|at| (at, wall_at(at, self.zone)));
-        // Seconds count for nothing there.
+        // pgAgent ignores seconds.
         let start = wall(row.trimmed_value("jscstart")).filter(|(at, _)| *at > draft.asked.now);
         timing.start = start.map(|(_, wall)| wall.format("%Y-%m-%dT%H:%M:00").to_string());
-        // There the end is the last moment at which it may fire.
+        // In pgAgent the end is the last moment at which it may fire.
         timing.end = wall(row.trimmed_value("jscend"))
             .and_then(|(_, wall)| second_after(wall))
             .map(wall_text);
@@ -370,7 +371,7 @@ impl<'a> AgentJob<'a> {
         );
     }
 
-    /// Exceptions as blackouts: a day, a minute of a day, or a minute of every day.
+    /// Converts exceptions to blackouts: a day, a minute of a day, or a minute of every day.
     fn add_exceptions(&self, schedule: &SchedulerRow, timing: &mut TimingWords, draft: &mut Draft) {
         let id = schedule.trimmed_value("jscid");
         let today = wall_at(draft.asked.now, self.zone).date();
@@ -413,7 +414,7 @@ impl<'a> AgentJob<'a> {
     }
 }
 
-/// A batch step is a file that pgAgent runs: its first line says with what.
+/// A batch step is a file that pgAgent executes: its first line names the interpreter.
 fn batch(row: &SchedulerRow, mut job: JobDef) -> Result<JobDef, BilingualSentence> {
     let text = row.value("jstcode").unwrap_or_default().replace("\r\n", "\n");
     if text.trim().is_empty() {
@@ -453,7 +454,7 @@ fn batch(row: &SchedulerRow, mut job: JobDef) -> Result<JobDef, BilingualSentenc
     Ok(job)
 }
 
-/// When the step after this one runs.
+/// The condition under which the next step runs.
 fn on_error(
     row: &SchedulerRow,
     at: &ImportOrigin,

@@ -1,4 +1,5 @@
-//! Quartz: each job of a JDBC JobStore is a group with one job, its triggers are schedules of that group.
+//! Imports Quartz: each job of a JDBC JobStore becomes a group with one job, and its triggers become schedules of that
+//! group.
 
 pub(super) mod columns;
 mod daily_times;
@@ -34,14 +35,14 @@ const SIMPLE: &str = "QRTZ_SIMPLE_TRIGGERS";
 const SIMPLE_PROPERTIES: &str = "QRTZ_SIMPROP_TRIGGERS";
 const CALENDARS: &str = "QRTZ_CALENDARS";
 
-/// Order of rows that belong to a trigger.
+/// Sort order of rows that belong to a trigger.
 const BY_TRIGGER: &[&str] = &["sched_name", "trigger_group", "trigger_name"];
 
 const fn of_triggers(table: &'static str, presence: TablePresence) -> WantedTable {
     WantedTable { schema: "", table, order: BY_TRIGGER, condition: "", presence }
 }
 
-/// What is asked of the database of a JDBC JobStore.
+/// The tables and columns read from the database of a JDBC JobStore.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "Quartz",
     dialects: &[DialectName::Mysql, DialectName::Postgres],
@@ -68,16 +69,16 @@ pub(crate) const WANTED: WantedTables = WantedTables {
     settings: &[],
 };
 
-/// What is known of all jobs.
+/// Data about all jobs.
 struct Store<'a> {
     tables: &'a SchedulerTables,
-    /// The zone of triggers that name none: that of the Java program.
+    /// The time zone for triggers that name none: that of the Java program.
     zone: Tz,
-    /// The executors that stand for each scheduler.
+    /// The executor group that represents each scheduler.
     apps: BTreeMap<String, AppName>,
 }
 
-/// Reads the jobs of a store.
+/// Imports the jobs of a store.
 pub(crate) fn read_store(tables: &SchedulerTables, draft: &mut Draft) {
     let fix = "name the database of the JobStore (org.quartz.jobStore.dataSource); its tables begin with QRTZ_";
     refuse_empty(tables, JOBS, fix, draft);
@@ -112,7 +113,7 @@ fn note_store(draft: &mut Draft) {
 }
 
 impl Store<'_> {
-    /// Executors register under a name: that of the scheduler, as far as it can be one.
+    /// Assigns the app name under which executors register: the name of the scheduler, as far as it is valid.
     fn name_apps(&mut self) {
         let mut names = NameMaker::hosts();
         for row in self.tables.table_rows(JOBS) {
@@ -135,7 +136,7 @@ struct StoredJob<'a> {
     data: JobData,
 }
 
-/// A job of ours that is to be made of a stored one: with the data that some of its triggers hand over.
+/// A job to be created from a stored one, with the data that some of its triggers pass.
 struct PlannedJob<'a> {
     title: String,
     item: ItemId,
@@ -150,7 +151,7 @@ impl<'a> StoredJob<'a> {
         Self { row, at: ImportOrigin::new(JOBS, at), title, data }
     }
 
-    /// A group for the job, and one more for each set of data that triggers hand over in place of the job's.
+    /// Creates a group for the job, and one more for each set of data that triggers pass in place of the job's.
     fn import(&self, store: &Store<'_>, draft: &mut Draft) {
         let item = draft.begin_item(CountedKind::Job, &self.at, &self.title);
         check_columns(self.row, JOB_COLUMNS, RowPlace { at: &self.at, about: &self.title }, draft);
@@ -200,7 +201,7 @@ impl<'a> StoredJob<'a> {
         draft.push(job);
     }
 
-    /// What its class does, where it is one of Quartz's own; other classes are the program's and become handlers.
+    /// The body for a job class of Quartz itself; other classes belong to the program and become handlers.
     fn body(
         &self,
         mut job: JobDef,
@@ -263,7 +264,7 @@ impl<'a> StoredJob<'a> {
     }
 }
 
-/// Data that no parameters here may be.
+/// Checks that the data can be parameters.
 fn check_pairs(pairs: &BTreeMap<String, String>) -> Result<(), BilingualSentence> {
     if let Some((key, _)) = pairs.iter().find(|(key, _)| !is_parameter_name(key)) {
         return Err(BilingualSentence::new(
@@ -280,7 +281,7 @@ fn check_pairs(pairs: &BTreeMap<String, String>) -> Result<(), BilingualSentence
     Ok(())
 }
 
-/// A job that runs a command: as there, a shell reads it.
+/// A job that runs a command through a shell, as in Quartz.
 fn native_job(
     mut job: JobDef,
     pairs: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Schedules of other systems whose firings wait for the run before them.
+//! Chooses the overlap policy for schedules whose firings wait for the previous run.
 
 use crate::domain::schedule::TimingWords;
 use crate::domain::schedule::cron::Cron;
@@ -8,11 +8,11 @@ use crate::import::draft::{Draft, LONGEST_SEC};
 use crate::import::note::Level;
 use chrono_tz::Tz;
 
-/// Firings that may come while a batch runs, as checks of schedules allow them.
+/// Maximum number of firings during one batch, as the checks of schedules permit.
 const QUEUE_MAX: i64 = 60;
 
-/// `queue`, where a firing waits there for the run before it. A queue behind a batch that may take a month is refused where it
-/// could become long: then `skip`, with a note.
+/// `queue`, as in the source. Where the queue could become long, because a batch may take a month, `queue` would be
+/// refused: then `skip`, with a note.
 pub(crate) fn queue_or_skip(
     timing: &TimingWords,
     zone: Tz,

@@ -1,4 +1,4 @@
-//! The report of an import as text: on the screen, and as a file beside the definition.
+//! Renders the report of an import as text: for the terminal, and as a file next to the definition.
 
 use crate::domain::text::lang::Lang;
 use crate::import::finish::Imported;
@@ -6,7 +6,7 @@ use crate::import::note::{Level, Note};
 use crate::import::tally::{ItemOutcome, ReadItem};
 use std::fmt::Write as _;
 
-/// What became of it, in one line: counts of what there is now, and of notes.
+/// The result in one line: counts of definitions and notes.
 pub fn summary(made: &Imported, lang: Lang) -> String {
     let defs = &made.definition;
     let (groups, jobs) = (defs.groups.len(), defs.jobs.len());
@@ -37,7 +37,7 @@ pub fn summary(made: &Imported, lang: Lang) -> String {
     }
 }
 
-/// One note on one line.
+/// A note on one line.
 pub fn line(note: &Note, lang: Lang) -> String {
     let mut text = format!("{}: ", note.origin);
     if !note.about.is_empty() {
@@ -52,7 +52,7 @@ pub fn line(note: &Note, lang: Lang) -> String {
     text
 }
 
-/// The report as Markdown. `from` is what was read.
+/// The report as Markdown. `from` names the source.
 pub fn markdown(made: &Imported, from: &str, lang: Lang) -> String {
     let title = match lang {
         Lang::En => format!("# Imported from {from}"),
@@ -81,7 +81,7 @@ pub fn markdown(made: &Imported, from: &str, lang: Lang) -> String {
     text
 }
 
-/// What was read and what became of it, with the names of all that is not as it was.
+/// What was read, by outcome, with the names of all items that are not unchanged.
 fn counted(made: &Imported, lang: Lang) -> String {
     let mut text = lang.select("\n## What was read\n\n", "\n## 读取情况\n\n").to_owned();
     for count in made.item_counts() {
@@ -108,7 +108,7 @@ fn capital(word: &str) -> String {
     chars.next().map_or_else(String::new, |c| c.to_uppercase().collect::<String>() + chars.as_str())
 }
 
-/// Text that Markdown shows as it is, on one line.
+/// Escapes text for Markdown, on one line.
 fn escaped(text: &str) -> String {
     let mut said = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! The names of procedures' parameters, as the server has them: a CALL elsewhere gives values by their places, and a PROC job by
-//! the names.
+//! Looks up the parameter names of procedures: a CALL of another scheduler passes values by position, and a PROC job by
+//! name.
 
 use crate::domain::source::DialectName;
 use crate::domain::source::routine_name::RoutineName;
@@ -9,7 +9,7 @@ use crate::domain::source::scheduler_tables::{
 use crate::import::sql_statement::SqlForm;
 use std::collections::BTreeMap;
 
-/// The parameters of all procedures that the user may see.
+/// The parameters of all procedures that the user may see, in MySQL and MariaDB.
 pub(crate) const OF_MYSQL: WantedTable = WantedTable {
     schema: "information_schema",
     table: "PARAMETERS",
@@ -18,23 +18,23 @@ pub(crate) const OF_MYSQL: WantedTable = WantedTable {
     presence: TablePresence::Optional,
 };
 
-/// The same of one database of PostgreSQL.
+/// The parameters of all procedures of one PostgreSQL database.
 pub(crate) const OF_POSTGRES: WantedTable = WantedTable {
     table: "parameters",
     condition: "specific_schema NOT IN ('pg_catalog', 'information_schema')",
     ..OF_MYSQL
 };
 
-/// Where a CALL stands.
+/// The context of a CALL.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallPlace<'a> {
     pub(crate) dialect: DialectName,
-    /// The schema of names without one; none where it is one of several.
+    /// The schema of unqualified names; none if there are several.
     pub(crate) schema: Option<&'a str>,
 }
 
-/// Gives the values of a CALL the names of the procedure's parameters. Where those are not known, or several procedures could
-/// be meant, the CALL stays a statement.
+/// Assigns the parameter names of the procedure to the values of a CALL. If they are unknown, or several procedures
+/// match, the CALL stays a statement.
 pub(crate) fn name_parameters(
     form: SqlForm,
     tables: &SchedulerTables,
@@ -53,7 +53,7 @@ pub(crate) fn name_parameters(
     SqlForm::Call { name, params }
 }
 
-/// A CALL of a procedure whose parameters are not known: a statement, unless it has no values.
+/// A CALL with unknown parameter names: a statement, unless it has no values.
 pub(crate) fn without_names(form: SqlForm) -> SqlForm {
     match form {
         SqlForm::Call { params, .. } if !params.is_empty() => SqlForm::Statements,
@@ -61,13 +61,13 @@ pub(crate) fn without_names(form: SqlForm) -> SqlForm {
     }
 }
 
-/// Whether a server was asked in this database, whose procedures it then told of.
+/// Whether the routines were read from this database.
 pub(crate) fn is_of_database(server: &SchedulerServer, database: &str) -> bool {
     let url = server.url.as_deref().and_then(|url| url::Url::parse(url).ok());
     url.is_some_and(|url| url.path().trim_start_matches('/') == database)
 }
 
-/// The names of the one procedure that has this name and so many parameters.
+/// The parameter names of the only procedure with this name and number of parameters.
 fn parameter_names(
     parts: &[String],
     count: usize,
@@ -79,7 +79,7 @@ fn parameter_names(
     let wanted = if dialect == DialectName::Mysql { OF_MYSQL } else { OF_POSTGRES };
     let is_named = |row: &&SchedulerRow| {
         let specific = row.trimmed_value("specific_name");
-        // PostgreSQL puts a number behind the name.
+        // PostgreSQL appends a number to the name.
         let name = match dialect {
             DialectName::Mysql => specific,
             DialectName::Postgres | DialectName::Sqlite => {

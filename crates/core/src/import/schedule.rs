@@ -1,4 +1,4 @@
-//! Schedules of an import: batch numbers that fit them, and none that `check` would refuse.
+//! Completes the schedules of an import: with batch numbers that suit them, and none that `check` would refuse.
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
@@ -12,19 +12,19 @@ use crate::import::tally::ItemId;
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
 
-/// Rules for numbering batches, from the one that people like best to the finest.
+/// Rules for batch numbers, from the most readable to the finest.
 const NUMBERS: [&str; 3] = ["day(0)", "time(%Y%m%d-%H%M)", "time(%Y%m%d-%H%M%S)"];
 
-/// Whether a schedule fired in the other system.
+/// Whether a schedule was enabled in the other system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceScheduleState {
-    /// It did.
+    /// Enabled.
     On,
-    /// It was switched off.
+    /// Disabled.
     Off,
 }
 
-/// A schedule that was gathered.
+/// A schedule that was read.
 #[derive(Clone, Debug)]
 pub struct Pending {
     pub(crate) item: ItemId,
@@ -33,7 +33,7 @@ pub struct Pending {
     pub firing: SourceScheduleState,
 }
 
-/// The schedule as it goes into the definition, and what is to be said; none when it would be refused.
+/// The schedule for the definition, and the notes about it; none if it would be refused.
 pub(crate) fn settled(
     pending: Pending,
     defs: &Definition,
@@ -88,7 +88,7 @@ pub(crate) fn settled(
     (Some(made), notes)
 }
 
-/// Under the first of the rules that gives each firing a number of its own.
+/// Applies the first rule that gives each firing a distinct number.
 fn numbered(words: &TriggerWords, defs: &Definition, now: Millis) -> Result<TriggerDef, WordFault> {
     let zone = group_zone(words.group.as_ref(), defs);
     let own = words.batch_no.as_deref();
@@ -110,8 +110,8 @@ fn numbered(words: &TriggerWords, defs: &Definition, now: Millis) -> Result<Trig
     Err(refused)
 }
 
-/// A number that comes twice. With `overlap: skip` checks only warn of it, for people who want one batch however often it
-/// fires; in another system each firing ran.
+/// A number that occurs twice. With `overlap: skip`, checks only warn of it, for users who want one batch however often
+/// it fires; in another system each firing ran.
 fn repeated_number(
     made: &TriggerDef,
     words: &TriggerWords,
@@ -143,7 +143,7 @@ fn check(made: &TriggerDef, defs: &Definition, now: Millis, grade: TriggerGrade)
     found.into_iter().filter(|f| f.grade == grade).map(|f| f.fault).collect()
 }
 
-/// The same, fired by people alone.
+/// The same schedule without firings, to be started by hand.
 fn by_hand(mut made: TriggerDef) -> TriggerDef {
     made.timing.schedule = crate::domain::schedule::FiringRule::Manual;
     made.timing.start = None;
@@ -151,7 +151,7 @@ fn by_hand(mut made: TriggerDef) -> TriggerDef {
     made
 }
 
-/// From when until when it fires, as keys.
+/// The keys of its start and end.
 fn span_keys(words: &TriggerWords) -> String {
     let keys = [("start", &words.timing.start), ("end", &words.timing.end)];
     let said = keys.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));

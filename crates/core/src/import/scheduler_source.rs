@@ -1,4 +1,4 @@
-//! The data source of jobs that another scheduler ran in its own database, and what holds for all such jobs.
+//! The data source of jobs that another scheduler ran in its own database, and the notes about all such jobs.
 
 use crate::domain::id::SourceName;
 use crate::domain::job::JobDef;
@@ -11,18 +11,18 @@ use crate::import::draft::Draft;
 use crate::import::note::{ImportOrigin, Level};
 use url::Url;
 
-/// A database on the server whose tables were read.
+/// A database on the server whose tables were imported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerDatabase<'a> {
     pub(crate) server: &'a SchedulerServer,
     pub(crate) dialect: DialectName,
     pub(crate) database: &'a str,
-    /// The user that the jobs ran as, where the tables say.
+    /// The user that the jobs ran as, if known.
     pub(crate) user: Option<&'a str>,
 }
 
 impl ServerDatabase<'_> {
-    /// Its data source, made at first mention: the address is known, the password is not.
+    /// The data source, created on first use: the address is known, the password is not.
     pub(crate) fn source(&self, at: &ImportOrigin, draft: &mut Draft) -> SourceName {
         let title = match self.user {
             Some(user) => format!("{}_{user}", self.database),
@@ -62,10 +62,10 @@ impl ServerDatabase<'_> {
     }
 }
 
-/// Gives a job a text of SQL that ran there by itself, each statement as it commits there.
+/// Sets a SQL text that the scheduler ran with autocommit, and keeps its transaction behaviour.
 pub(crate) fn set_sql(job: &mut JobDef, text: &str, dialect: DialectName) {
     let statements = split(text, dialect);
-    // A procedure and a DO block may commit, which PostgreSQL allows outside of a transaction alone.
+    // A procedure and a DO block may commit, which PostgreSQL permits only outside of a transaction.
     let may_commit = |text: &str| {
         let first = words(text, dialect, 1);
         first.first().is_some_and(|w| ["CALL", "DO"].iter().any(|c| w.eq_ignore_ascii_case(c)))
@@ -81,7 +81,7 @@ pub(crate) fn set_sql(job: &mut JobDef, text: &str, dialect: DialectName) {
     job.sql = Some(SqlText::Same(format!("{}\n", text.trim_end())));
 }
 
-/// One note of what holds for all jobs of a scheduler without limits of its own.
+/// Adds one note about all jobs of a scheduler without time limits.
 pub(crate) fn note_no_limits(table: &str, system: &str, draft: &mut Draft) {
     draft.end_item();
     draft.note(

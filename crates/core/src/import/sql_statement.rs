@@ -1,5 +1,5 @@
-//! The SQL that other schedulers run: a call of a procedure with plain values, statements, or what only the body of a
-//! routine may hold.
+//! Classifies the SQL that other schedulers run: a procedure call with literal values, statements, or a text that is
+//! only valid inside a routine.
 
 use crate::domain::job::Param;
 use crate::domain::source::DialectName;
@@ -8,29 +8,29 @@ use crate::domain::source::statement::{bind_names, split, unfit, words};
 use crate::domain::source::token::{SqlToken, token};
 use crate::import::note::BilingualSentence;
 
-/// What a text is.
+/// The class of a SQL text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SqlForm {
-    /// `CALL name(…)` with values that are written out.
+    /// `CALL name(…)` with literal values.
     Call { name: String, params: Vec<Param> },
     /// Statements that can be sent one by one.
     Statements,
-    /// `BEGIN … END`, `IF …`: a server takes it inside a routine alone.
+    /// `BEGIN … END`, `IF …`: valid only inside a routine.
     Compound,
-    /// It has a `:name`, which would be a parameter here.
+    /// It contains a `:name`, which would be a parameter here.
     Parameter(String),
-    /// No statement of a job here may be this; the reason.
+    /// A statement that no job may run here; with the reason.
     Unfit(&'static str),
-    /// There is no statement in it.
+    /// It contains no statement.
     Empty,
 }
 
-/// Words with which a compound statement of MySQL begins; each stands inside routines alone.
+/// Keywords that begin a compound statement of MySQL; each is only valid inside a routine.
 const COMPOUND: [&str; 9] =
     ["BEGIN", "IF", "CASE", "WHILE", "LOOP", "REPEAT", "DECLARE", "LEAVE", "ITERATE"];
 
 impl SqlForm {
-    /// What a text is in a dialect.
+    /// Classifies a text in a dialect.
     pub(crate) fn read(text: &str, dialect: DialectName) -> Self {
         let statements = split(text, dialect);
         let Some(first) = statements.first() else { return Self::Empty };
@@ -58,7 +58,7 @@ impl SqlForm {
 }
 
 impl SqlForm {
-    /// Why a text is no body of a job; none where it is.
+    /// Why a text cannot be the body of a job; `None` if it can.
     pub(crate) fn fault(&self) -> Option<BilingualSentence> {
         match self {
             Self::Call { .. } | Self::Statements | Self::Compound => None,
@@ -77,15 +77,15 @@ impl SqlForm {
     }
 }
 
-/// `label: LOOP`, which only a routine may have.
+/// Whether the text has a label such as `label: LOOP`, which is only valid in a routine.
 fn has_label(text: &str) -> bool {
     let tokens = tokens(text, DialectName::Mysql);
     matches!(&tokens[..], [(SqlToken::Word, _), (SqlToken::Mark, ":"), (SqlToken::Word, word), ..]
         if COMPOUND.iter().any(|w| word.eq_ignore_ascii_case(w)))
 }
 
-/// Whether quotes do not fit together: MySQL 8 and later show the text of an event with `''` and `\\'` as one quote, so that
-/// `'it''s'` is `'it's'`.
+/// Whether quotes are unbalanced: MySQL 8 and later show the text of an event with `''` and `\\'` as one quote, so that
+/// `'it''s'` becomes `'it's'`.
 pub(crate) fn has_broken_quotes(text: &str, dialect: DialectName) -> bool {
     let (mut at, mut before) = (0, SqlToken::Blank);
     while at < text.len() {
@@ -105,7 +105,7 @@ pub(crate) fn has_broken_quotes(text: &str, dialect: DialectName) -> bool {
     false
 }
 
-/// Tokens with their text, without blanks.
+/// Tokens with their text, without whitespace.
 fn tokens(text: &str, dialect: DialectName) -> Vec<(SqlToken, &str)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -119,7 +119,7 @@ fn tokens(text: &str, dialect: DialectName) -> Vec<(SqlToken, &str)> {
     found
 }
 
-/// The name and the values of a CALL; none when a value is an expression.
+/// The name and the values of a CALL; `None` if a value is an expression.
 fn call(text: &str, dialect: DialectName) -> Option<(String, Vec<Param>)> {
     let tokens = tokens(text, dialect);
     let open = tokens.iter().position(|(_, text)| *text == "(").unwrap_or(tokens.len());
@@ -148,7 +148,7 @@ fn call(text: &str, dialect: DialectName) -> Option<(String, Vec<Param>)> {
     Some((name, params))
 }
 
-/// A number, a string, NULL or a truth value; none for anything else, and for a text that would be a reference here.
+/// A number, a string, NULL or a boolean; `None` for anything else, and for a text that would be a reference here.
 fn literal(tokens: &[(SqlToken, &str)], dialect: DialectName) -> Option<Option<String>> {
     let (sign, rest) = match tokens {
         [(SqlToken::Mark, "-"), rest @ ..] => ("-", rest),

@@ -1,28 +1,28 @@
-//! What was read, and what became of each: counts that add up, because each item has one outcome.
+//! Counts what was read by outcome. The counts add up, because each item has exactly one outcome.
 
 use crate::domain::text::lang::Lang;
 use crate::import::note::{BilingualSentence, ImportOrigin, Level, Note};
 use serde::Serialize;
 
-/// What is counted.
+/// The kind of item that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedKind {
     /// A line, task, node or row that runs something.
     Job,
-    /// What starts jobs by the clock.
+    /// A trigger by time.
     Schedule,
-    /// A group of XXL-JOB's executors.
+    /// An XXL-JOB executor group.
     ExecutorGroup,
     /// A user of XXL-JOB.
     User,
 }
 
 impl CountedKind {
-    /// All of them, in the order of a report.
+    /// Every kind, in the order of a report.
     pub const ALL: [Self; 4] = [Self::Job, Self::Schedule, Self::ExecutorGroup, Self::User];
 
-    /// What people read.
+    /// The display name.
     pub fn words(self, lang: Lang) -> &'static str {
         match self {
             Self::Job => lang.select("jobs", "作业"),
@@ -33,11 +33,11 @@ impl CountedKind {
     }
 }
 
-/// What became of an item.
+/// The outcome of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemOutcome {
-    /// It is in the definition, and no note is about it alone.
+    /// It is in the definition, without a note of its own.
     Carried,
     /// It is in the definition, and notes say what to check or what differs.
     Changed,
@@ -46,10 +46,10 @@ pub enum ItemOutcome {
 }
 
 impl ItemOutcome {
-    /// All of them, the best first.
+    /// Every outcome, best first.
     pub const ALL: [Self; 3] = [Self::Carried, Self::Changed, Self::LeftOut];
 
-    /// What people read.
+    /// The display name.
     pub fn words(self, lang: Lang) -> &'static str {
         match self {
             Self::Carried => lang.select("carried over", "已迁移"),
@@ -59,36 +59,34 @@ impl ItemOutcome {
     }
 }
 
-/// Something that was read.
+/// An item that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadItem {
-    /// What it is.
     pub kind: CountedKind,
-    /// Where it stood.
+    /// Its place in the source.
     pub origin: ImportOrigin,
-    /// What it was called there.
+    /// Its title in the source.
     pub title: String,
-    /// What became of it.
     pub outcome: ItemOutcome,
 }
 
-/// How many items of a kind were read, by what became of them.
+/// The number of items of a kind, by outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ItemCount {
     /// What is counted.
     pub kind: CountedKind,
-    /// All of them.
+    /// All items.
     pub read: usize,
-    /// Those that are as they were.
+    /// Items carried over unchanged.
     pub carried: usize,
-    /// Those that are not quite as they were.
+    /// Items carried over with changes.
     pub changed: usize,
-    /// Those that are not there.
+    /// Items left out.
     pub left_out: usize,
 }
 
 impl ItemCount {
-    /// Counts the items of each kind that was met.
+    /// Counts the items of each kind that occurs.
     pub fn of_all(items: &[ReadItem]) -> Vec<Self> {
         let count = |kind: CountedKind| {
             let of =
@@ -117,7 +115,7 @@ impl ItemCount {
     }
 }
 
-/// Names an item while its importer works.
+/// Identifies an item while its importer works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ItemId(usize);
 
@@ -127,14 +125,14 @@ struct OpenItem {
     kind: CountedKind,
     origin: ImportOrigin,
     title: String,
-    /// Whether the definition has it.
+    /// Whether the definition contains it.
     is_carried: bool,
-    /// Whether a note is about it.
+    /// Whether a note concerns it.
     is_noted: bool,
     is_left_out: bool,
 }
 
-/// All that an importer has read, and the item that it works on.
+/// Everything that an importer has read, and its current item.
 #[derive(Debug, Default)]
 pub(crate) struct ImportTally {
     items: Vec<OpenItem>,
@@ -158,17 +156,17 @@ impl ImportTally {
         id
     }
 
-    /// The importer works on this item, or on none.
+    /// Makes this item, or none, the current one.
     pub(crate) fn work_on(&mut self, item: Option<ItemId>) {
         self.current = item;
     }
 
-    /// The item that the importer works on.
+    /// The current item.
     pub(crate) fn current(&self) -> Option<ItemId> {
         self.current
     }
 
-    /// The item that the importer works on, if it is of this kind.
+    /// The current item, if it is of this kind.
     pub(crate) fn current_of(&self, kind: CountedKind) -> Option<ItemId> {
         self.current.filter(|id| self.items[id.0].kind == kind)
     }
@@ -185,7 +183,7 @@ impl ImportTally {
         self.items[id.0].is_noted = true;
     }
 
-    /// What became of each, and a note of each that is missing without one.
+    /// The outcome of each item, and a note for each missing item that has none.
     pub(crate) fn settle(self) -> (Vec<ReadItem>, Vec<Note>) {
         let mut notes = Vec::new();
         let mut items = Vec::with_capacity(self.items.len());

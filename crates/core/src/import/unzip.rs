@@ -1,23 +1,23 @@
-//! The files in a zip, read from its central directory; stored and deflated ones, which is all that
-//! zip tools write unless asked.
+//! Reads the files of a zip archive from its central directory; stored and deflated entries only, the default of zip
+//! tools.
 
 use flate2::read::DeflateDecoder;
 use std::io::Read as _;
 
-/// All that is unpacked of one archive, at most: a bomb is refused and not unpacked.
+/// Maximum unpacked size of one archive; a zip bomb is refused, not unpacked.
 const MOST_BYTES: u64 = 512 << 20;
 const END: &[u8] = b"PK\x05\x06";
 const ENTRY: &[u8] = b"PK\x01\x02";
 const LOCAL: &[u8] = b"PK\x03\x04";
 
-/// Whether bytes begin as a zip does.
+/// Whether the bytes begin like a zip archive.
 pub(crate) fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(LOCAL) || bytes.starts_with(END)
 }
 
 /// Path and content of each file.
 pub(crate) fn unzip(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
-    // The record at the end is 22 bytes and a comment of at most 65,535.
+    // The end record is 22 bytes and a comment of at most 65,535.
     let from = bytes.len().saturating_sub(22 + 65_535);
     let end = bytes[from..].windows(4).rposition(|w| w == END).map(|at| at + from);
     let end = end.ok_or("this zip has no end: it is cut off")?;
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A stored file in a zip, by hand.
+    /// A zip archive with one stored file, built by hand.
     fn zip(name: &str, content: &[u8]) -> Vec<u8> {
         let two = |n: usize| (n as u16).to_le_bytes();
         let four = |n: usize| (n as u32).to_le_bytes();

@@ -1,5 +1,4 @@
-//! An admin of XXL-JOB: its jobs become pipelines of handlers on executors, its executors and users what
-//! they are here.
+//! Imports an XXL-JOB admin: its jobs become pipelines of handlers on executors, its executors and users become ours.
 //! Story order: pipelines (who runs with whom), schedule (when), executors, work (what a job does), users.
 
 mod executors;
@@ -26,10 +25,10 @@ use executors::ImportedExecutors;
 use pipelines::{Links, Pipeline, PipelinePlan, Stray, is_scheduled};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The table of jobs, where most of what is said happened.
+/// The table of jobs, to which most notes refer.
 const JOBS: &str = "xxl_job_info";
 
-/// Columns of releases that say nothing of what runs: when rows were written, what fired last, sessions.
+/// Columns that do not affect what runs: timestamps of rows, the last trigger, sessions.
 const RECORD_COLUMNS: &[&str] = &[
     "add_time",
     "update_time",
@@ -43,36 +42,36 @@ const RECORD_COLUMNS: &[&str] = &[
 /// Treatment of executors and users, which no definition file can express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
-    /// The report says how to create them.
+    /// The report tells how to create them.
     Told,
-    /// They are written beside the definition.
+    /// They are written with the definition.
     Written,
 }
 
-/// Options beside those of every import.
+/// Options in addition to those of every import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XxlAsked {
-    /// What a child of several parents waits for.
+    /// The join of a child with several parents.
     pub children: ChildJoin,
     /// Treatment of executors and users.
     pub beyond: Beyond,
 }
 
-/// What became of an admin's tables.
+/// The result of importing an admin's tables.
 #[derive(Debug)]
 pub struct XxlImport {
     /// The definition and the report.
     pub imported: Imported,
-    /// Groups of executors, by name.
+    /// Executor groups, by name.
     pub executors: Vec<NewExecutors>,
     /// Users, by name.
     pub users: Vec<ImportedUser>,
 }
 
-/// Makes a definition of an admin's tables.
+/// Converts an admin's tables to a definition.
 ///
 /// # Errors
-/// What no definition can say.
+/// What no definition can express.
 pub fn xxl_job(
     tables: &XxlTables,
     asked: &ImportRequest,
@@ -125,8 +124,8 @@ pub fn xxl_job(
     Ok(XxlImport { imported, executors: executors.into_new(), users })
 }
 
-/// Schedules that number their batches by the day, in one note: there a job could be started by hand as often
-/// as one liked.
+/// Adds one note for all schedules that number their batches by day: in XXL-JOB such a job could be started by hand any
+/// number of times.
 fn say_days(imported: &mut Imported) {
     let of_day = |trigger: &&TriggerDef| {
         trigger.order.as_ref().is_some_and(|order| order.batch_no.to_string() == "day(0)")
@@ -163,7 +162,7 @@ fn say_days(imported: &mut Imported) {
     imported.notes.sort();
 }
 
-/// Jobs without a time-out, in one note: most have none.
+/// Adds one note for all jobs without a time-out: most have none.
 fn say_endless(tables: &XxlTables, draft: &mut Draft) {
     let count = tables.jobs.iter().filter(|job| job.timeout <= 0).count();
     if count > 0 {
@@ -176,7 +175,7 @@ fn say_endless(tables: &XxlTables, draft: &mut Draft) {
     }
 }
 
-/// Columns that nothing here reads: those of a release are records of the admin's own, others are a fork's.
+/// Reports unread columns: those of a release are records of the admin itself, others belong to a fork.
 fn note_unread_columns(tables: &XxlTables, draft: &mut Draft) {
     for UnreadColumn { table, column } in &tables.unread {
         if RECORD_COLUMNS.contains(&column.as_str()) {
@@ -197,7 +196,7 @@ fn title(job: &XxlJob) -> String {
     if title.is_empty() { format!("job_{}", job.id) } else { title.to_owned() }
 }
 
-/// What the report counts of a row: the job and, where it has one, its schedule.
+/// The counted items of a row: the job and its schedule, if any.
 struct ItemsOfJob {
     job: ItemId,
     schedule: Option<ItemId>,
@@ -219,7 +218,7 @@ struct XxlConverter<'a> {
     links: &'a Links,
     executors: &'a ImportedExecutors,
     items: Vec<ItemsOfJob>,
-    /// The codes that each job has, one for each pipeline that it stands in.
+    /// The codes of each job, one per pipeline that contains it.
     copies: Vec<Vec<JobCode>>,
 }
 
@@ -254,7 +253,7 @@ impl XxlConverter<'_> {
         if let Some(item) = self.items[pipeline.roots[0]].schedule {
             draft.resume_item(item);
             schedule::add_schedule(first, &group, fixed, draft);
-            // Those of the other roots are the same: one schedule starts all of them.
+            // The schedules of the other roots are the same: one schedule starts all of them.
             for other in pipeline.roots.iter().filter_map(|&at| self.items[at].schedule).skip(1) {
                 draft.resume_item(other);
                 draft.carry_item();
@@ -267,7 +266,7 @@ impl XxlConverter<'_> {
         group
     }
 
-    /// What children of several parents wait for.
+    /// Sets the join of children with several parents.
     fn join_jobs(
         &self,
         pipeline: &Pipeline,
@@ -411,7 +410,7 @@ impl XxlConverter<'_> {
         }
     }
 
-    /// What a job is called here, the first time.
+    /// The code of a job in its first pipeline.
     fn job_code(&self, at: usize) -> String {
         let first = self.copies[at].first();
         first.map_or_else(|| title(&self.tables.jobs[at]), ToString::to_string)

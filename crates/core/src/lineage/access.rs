@@ -1,15 +1,15 @@
-//! What one routine or statement does to tables: the values that the reader hands to the closure.
+//! Defines what one routine or statement does to tables: the values that the reader passes to the closure.
 
 use crate::lineage::slice::{Slice, ValueSet};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The name of a table or routine as it is written, without quotes. PostgreSQL's unquoted names are folded to
-/// lower case when they are read.
+/// The name of a table or routine as written, without quotes. PostgreSQL's unquoted names are folded to lower case when
+/// they are parsed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ObjectName {
-    /// Schema (PostgreSQL) or database (MySQL); none when the name stands alone.
+    /// Schema (PostgreSQL) or database (MySQL); none for an unqualified name.
     pub schema: Option<String>,
     /// The name itself.
     pub name: String,
@@ -21,7 +21,7 @@ impl ObjectName {
         Self { schema: None, name: name.to_owned() }
     }
 
-    /// A name in a schema.
+    /// A qualified name.
     pub fn within(schema: &str, name: &str) -> Self {
         Self { schema: Some(schema.to_owned()), name: name.to_owned() }
     }
@@ -36,21 +36,21 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// What is done to rows of a table.
+/// What an access does to the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessMode {
-    /// Rows are read.
+    /// Reads rows.
     Read,
-    /// Rows are added, and none that was there is touched.
+    /// Inserts rows without changing existing ones.
     Insert,
-    /// Rows are added, or those with the same key are changed.
+    /// Inserts rows, or updates those with the same key.
     Upsert,
-    /// Columns of rows are changed.
+    /// Updates columns of rows.
     Update,
-    /// Rows are removed.
+    /// Deletes rows.
     Delete,
-    /// The whole table: TRUNCATE, DROP, CREATE, ALTER, RENAME, EXCHANGE PARTITION.
+    /// Affects the whole table: TRUNCATE, DROP, CREATE, ALTER, RENAME, EXCHANGE PARTITION.
     Whole,
 }
 
@@ -60,7 +60,7 @@ impl AccessMode {
         self != Self::Read
     }
 
-    /// The verb of a sentence about it.
+    /// The verb for messages.
     pub fn as_verb(self) -> &'static str {
         match self {
             Self::Read => "reads",
@@ -73,13 +73,13 @@ impl AccessMode {
     }
 }
 
-/// Columns of a table.
+/// A set of columns of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnSet {
-    /// Every column, or it is not known which.
+    /// Every column, or an unknown set.
     All,
-    /// These and no others.
+    /// Exactly these columns.
     Only(BTreeSet<String>),
 }
 
@@ -89,7 +89,7 @@ impl ColumnSet {
         Self::Only(BTreeSet::new())
     }
 
-    /// Adds a column; `*` stands for all of them.
+    /// Adds a column; `*` adds all of them.
     pub fn add_column(&mut self, column: &str) {
         if column == "*" {
             *self = Self::All;
@@ -98,7 +98,7 @@ impl ColumnSet {
         }
     }
 
-    /// Whether some column is in both.
+    /// Whether the sets share a column.
     pub fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Only(one), Self::Only(two)) => one.intersection(two).next().is_some(),
@@ -108,13 +108,13 @@ impl ColumnSet {
     }
 }
 
-/// How an INSERT treats a row whose key is there already.
+/// How an INSERT treats an existing row with the same key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictKey {
-    /// Changes it; which columns identify it is not said (`ON DUPLICATE KEY`, `REPLACE`).
+    /// Updates it; the statement does not name the key columns (`ON DUPLICATE KEY`, `REPLACE`).
     AnyKey,
-    /// Changes the row that agrees in these columns (`ON CONFLICT (a, b)`).
+    /// Updates the row with equal values in these columns (`ON CONFLICT (a, b)`).
     Columns(BTreeSet<String>),
 }
 
@@ -123,15 +123,15 @@ pub enum ConflictKey {
 pub struct Access {
     /// The table or view.
     pub table: ObjectName,
-    /// What is done.
+    /// Kind of access.
     pub mode: AccessMode,
-    /// The columns that are written; of a read, none.
+    /// Written columns; none for a read.
     pub written: ColumnSet,
-    /// The columns that are read.
+    /// Read columns.
     pub read: ColumnSet,
-    /// Which rows.
+    /// The rows.
     pub slice: Slice,
-    /// Which row an upsert changes.
+    /// The row that an upsert updates.
     pub conflict_key: Option<ConflictKey>,
     /// Line in the text of the routine or statement, from 1.
     pub line: u32,
@@ -158,16 +158,16 @@ impl Access {
 pub enum CallKind {
     /// `CALL p(…)`; it is an error if there is no such procedure.
     Procedure,
-    /// `f(…)` in an expression or in FROM. A name that is no routine of the catalogue is a function of the server.
+    /// `f(…)` in an expression or in FROM. A name that the catalogue does not contain is a built-in of the server.
     Function,
 }
 
 /// An argument of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Argument {
-    /// The parameter it is for, where it is named.
+    /// The name of its parameter, if given.
     pub name: Option<String>,
-    /// What it may be; none when that is not known.
+    /// Its possible values; `None` if unknown.
     pub values: Option<ValueSet>,
 }
 
@@ -176,60 +176,60 @@ pub struct Argument {
 pub struct RoutineCall {
     /// The routine.
     pub routine: ObjectName,
-    /// How it is called.
+    /// Kind of call.
     pub kind: CallKind,
-    /// What it is handed.
+    /// The arguments.
     pub arguments: Vec<Argument>,
     /// Line of the call, from 1.
     pub line: u32,
 }
 
-/// A statement that is put together while the routine runs.
+/// A dynamic statement, whose text is built while the routine runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DynamicStatement {
     /// Line, from 1.
     pub line: u32,
 }
 
-/// A place that could not be read, or not by the parser.
+/// A place that could not be analysed, or only scanned for keywords.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnreadablePlace {
     /// Line, from 1.
     pub line: u32,
-    /// Why, as a sentence.
+    /// The reason as a sentence.
     pub why: String,
 }
 
-/// All that one body does by itself.
+/// The findings about one body by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BodyFacts {
     /// Accesses to tables, in the order written.
     pub accesses: Vec<Access>,
     /// Calls of routines.
     pub calls: Vec<RoutineCall>,
-    /// Statements that are put together at run time.
+    /// Dynamic statements.
     pub dynamic: Vec<DynamicStatement>,
-    /// What the texts of such statements name, as far as literals say: a guess, never the whole.
+    /// Accesses that literals of such statements suggest: a guess, never complete.
     pub guesses: Vec<Access>,
-    /// Temporary tables that it makes.
+    /// Temporary tables that the body creates.
     pub temporary: BTreeSet<String>,
-    /// Places that could not be read.
+    /// Places that could not be analysed.
     pub unreadable: Vec<UnreadablePlace>,
-    /// Statements that were read by their words alone, because the parser refused them.
+    /// Statements that were only scanned for keywords, because the parser refused them.
     pub read_by_words: Vec<UnreadablePlace>,
 }
 
 /// A parameter of a routine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CatalogueParam {
-    /// Its name as written; PostgreSQL allows none.
+    /// Name as written; PostgreSQL permits unnamed parameters.
     pub name: Option<String>,
-    /// Whether the caller hands a value in.
+    /// Whether the caller passes a value.
     pub is_input: bool,
-    /// Whether the routine hands a value back in it.
+    /// Whether the routine returns a value in it.
     pub is_output: bool,
-    /// Its type as the server writes it; empty where that is not known.
+    /// Type as the server writes it; empty if unknown.
     pub type_name: String,
-    /// Whether a caller may leave it out.
+    /// Whether a caller may omit it.
     pub has_default: bool,
 }

@@ -1,13 +1,13 @@
-//! A server's catalogue as plain values: tables, views, triggers, cascades, partitions, routines.
+//! The catalogue of a server as plain values: tables, views, triggers, cascades, partitions, routines.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{CatalogueParam, ObjectName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A text of the catalogue, or that it may not be seen.
+/// A text of the catalogue, unless it is hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyText {
-    /// As the server keeps it.
+    /// The text as the server stores it.
     Text(String),
     /// The server hides it from the connected user; with the statement that would grant access.
     Hidden {
@@ -16,116 +16,112 @@ pub enum BodyText {
     },
 }
 
-/// How a routine's body is read.
+/// How the body of a routine is analysed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoutineLanguage {
-    /// MySQL's and MariaDB's compound statements, PL/pgSQL.
+    /// Compound statements of MySQL and MariaDB, and PL/pgSQL.
     Procedural,
     /// A list of SQL statements (`LANGUAGE sql`).
     Sql,
-    /// A routine of the server or of an extension, in C: it touches no table that is not passed to
-    /// it.
+    /// A routine of the server or of an extension, in C: it accesses no table that is not passed to it.
     Native,
-    /// A language that is not read.
+    /// An unsupported language.
     Other(String),
 }
 
 /// A stored routine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueRoutine {
-    /// With its schema.
+    /// Name with its schema.
     pub name: ObjectName,
-    /// Whether it is a function: it is part of a statement, and no step of its own.
+    /// Whether it is a function: a function is part of a statement, not a step.
     pub is_function: bool,
-    /// What it takes, in order.
+    /// Parameters, in order.
     pub params: Vec<CatalogueParam>,
-    /// How its body is read.
+    /// How its body is analysed.
     pub language: RoutineLanguage,
-    /// Its body.
     pub body: BodyText,
-    /// Its search path for unqualified names; none: the caller's.
+    /// Its own search path for unqualified names; none: the caller's.
     pub search_path: Option<Vec<String>>,
 }
 
-/// What a trigger waits for.
+/// The event of a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TriggerEvent {
-    /// A row is added.
+    /// A row is inserted.
     Insert,
-    /// A row is changed.
+    /// A row is updated.
     Update,
-    /// A row is removed.
+    /// A row is deleted.
     Delete,
-    /// The table is emptied.
+    /// The table is truncated.
     Truncate,
 }
 
-/// What a trigger does.
+/// The action of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TriggerAction {
     /// Its own text.
     Body(BodyText),
-    /// A function without arguments.
+    /// A call of a function without arguments.
     Calls(ObjectName),
 }
 
 /// A trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueTrigger {
-    /// Its name.
     pub name: String,
-    /// What it waits for.
+    /// The events that fire it.
     pub events: BTreeSet<TriggerEvent>,
-    /// Whether it may change the row before it is written.
+    /// Whether it runs before the change, and so may alter the row.
     pub is_before: bool,
-    /// Whether it takes the place of the change (of a view).
+    /// Whether it replaces the change (of a view).
     pub is_instead: bool,
-    /// What it does.
+    /// Its action.
     pub action: TriggerAction,
 }
 
-/// A foreign key of another table that follows this one's changes.
+/// A foreign key of another table with a cascade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cascade {
-    /// The table that follows.
+    /// The referencing table.
     pub child: ObjectName,
-    /// When a row is removed: its rows are removed, or changed.
+    /// Whether deleting a row deletes or updates rows of it.
     pub on_delete: bool,
-    /// When a key is changed.
+    /// Whether updating a key does.
     pub on_update: bool,
 }
 
 /// A table or view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Its columns, in order.
+    /// Columns, in order.
     pub columns: Vec<String>,
-    /// Columns that change by themselves with others: generated ones, `ON UPDATE CURRENT_TIMESTAMP`.
+    /// Columns that change together with others: generated ones, `ON UPDATE CURRENT_TIMESTAMP`.
     pub derived_columns: BTreeSet<String>,
-    /// Columns of each unique key.
+    /// The columns of each unique key.
     pub unique_keys: Vec<BTreeSet<String>>,
     /// The query of a view.
     pub view: Option<BodyText>,
     /// The query of a materialized view, which REFRESH runs.
     pub materialized: Option<BodyText>,
-    /// Its triggers.
     pub triggers: Vec<CatalogueTrigger>,
-    /// Who follows its changes.
+    /// Foreign keys of other tables that cascade from this one.
     pub cascades: Vec<Cascade>,
-    /// The table that it is a part of.
+    /// The table of which it is a partition.
     pub partition_of: Option<ObjectName>,
-    /// A table of another server, or of another kind that is not followed; which.
+    /// The server or kind of a foreign table, which is not analysed further.
     pub foreign: Option<String>,
 }
 
-/// All of it, for one data source.
+/// The catalogue of one data source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalogue {
-    /// How the server writes SQL.
+    /// The SQL dialect of the server.
     pub dialect: DialectName,
-    /// Search path for unqualified names: schemas of PostgreSQL in order, the database of MySQL.
+    /// Search path for unqualified names: the schemas of PostgreSQL in order, or the database of MySQL.
     pub search_path: Vec<String>,
-    /// Whether names of tables that differ in case alone are the same.
+    /// Whether table names are case-insensitive.
     pub folds_tables: bool,
     tables: BTreeMap<ObjectName, Table>,
     routines: BTreeMap<ObjectName, Vec<CatalogueRoutine>>,
@@ -134,7 +130,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// One that knows of nothing yet.
+    /// An empty catalogue.
     pub fn new(dialect: DialectName, search_path: Vec<String>, folds_tables: bool) -> Self {
         Self {
             dialect,
@@ -157,7 +153,7 @@ impl Catalogue {
         self.tables.insert(key, table);
     }
 
-    /// A table that was added, to be completed.
+    /// An added table, to be completed.
     pub fn table_mut(&mut self, name: &ObjectName) -> Option<&mut Table> {
         let key = self.table_key(name);
         self.tables.get_mut(&key)
@@ -169,7 +165,7 @@ impl Catalogue {
         self.routines.entry(key).or_default().push(routine);
     }
 
-    /// How many routines there are.
+    /// The number of routines.
     pub fn routine_count(&self) -> usize {
         self.routines.values().map(Vec::len).sum()
     }
@@ -189,7 +185,7 @@ impl Catalogue {
         }
     }
 
-    /// Names of routines differ by more than case on PostgreSQL alone.
+    /// The key of a routine: its name is case-insensitive except on PostgreSQL.
     fn routine_key(&self, name: &ObjectName) -> ObjectName {
         let schema = match self.dialect {
             DialectName::Postgres => return name.clone(),
@@ -213,7 +209,7 @@ impl Catalogue {
         found.or_else(first).unwrap_or_else(|| self.table_key(name))
     }
 
-    /// A table by its full name.
+    /// Finds a table by its full name.
     pub fn table(&self, name: &ObjectName) -> Option<&Table> {
         self.tables.get(name)
     }
@@ -223,12 +219,12 @@ impl Catalogue {
         self.column_sets.get(name).filter(|columns| !columns.is_empty())
     }
 
-    /// The parts of a table by its full name.
+    /// The partitions of a table by its full name.
     pub fn parts_of(&self, name: &ObjectName) -> &[ObjectName] {
         self.parts.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The routines that a call may mean: those of the name that take so many arguments.
+    /// The routines that a call may refer to: those with its name and number of arguments.
     pub fn resolve_routine(
         &self,
         name: &ObjectName,
@@ -246,11 +242,11 @@ impl Catalogue {
         let all: Vec<&CatalogueRoutine> = found.into_iter().flatten().collect();
         let fitting: Vec<&CatalogueRoutine> =
             all.iter().copied().filter(|one| one.params.len() == arguments).collect();
-        // Defaults, VARIADIC and OUT parameters that a caller leaves out: all of the name then.
+        // With defaults, VARIADIC, or OUT parameters that the caller omits, no number may fit; then all with the name.
         if fitting.is_empty() { all } else { fitting }
     }
 
-    /// The places of a call's arguments that its routine fills; none when the routine is not known.
+    /// The indexes of a call's output arguments; `None` if the routine is unknown.
     pub fn output_places(
         &self,
         name: &ObjectName,

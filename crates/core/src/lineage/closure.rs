@@ -1,7 +1,7 @@
-//! Follows a job from its statement or call through everything that it sets in motion: called procedures and
-//! functions, views, triggers, foreign keys that cascade, parts of tables.
+//! Follows a job from its statement or call through everything that it causes: called procedures and functions, views,
+//! triggers, cascading foreign keys, partitions.
 //!
-//! A queue and no recursion; each body is followed once for each set of arguments.
+//! It uses a queue instead of recursion; each body is followed once per set of arguments.
 
 use crate::domain::source::DialectName;
 use crate::domain::source::statement::split;
@@ -19,29 +19,29 @@ use crate::lineage::slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::rc::Rc;
 
-/// Bodies and accesses that are followed for one job at most.
+/// Maximum number of bodies and accesses followed for one job.
 const STEPS_MAX: usize = 20_000;
 
-/// Places of one kind that are kept for one job; that there is one is what counts.
+/// Maximum number of places of one kind kept for one job; what matters is that there is one.
 const PLACES_MAX: usize = 1_000;
 
-/// Where a job begins.
+/// The starting point of a job.
 #[derive(Clone, Debug)]
 pub enum JobRoot {
     /// A call of a procedure.
     Call {
         /// The procedure.
         routine: ObjectName,
-        /// What it is handed.
+        /// The arguments.
         arguments: Vec<Argument>,
     },
-    /// Statements of the job's own.
+    /// The job's own statements.
     Statements {
         /// The text.
         text: String,
-        /// What to call the text in messages.
+        /// The label of the text in messages.
         label: String,
-        /// What its parameters `:name` are.
+        /// The values of its parameters `:name`.
         params: Binding,
     },
 }
@@ -64,7 +64,7 @@ pub fn trace_job(roots: &[JobRoot], catalogue: &Catalogue, server: &str) -> JobR
     tracer.finish()
 }
 
-/// What is to be followed.
+/// A step still to be followed.
 enum TraceStep {
     Facts { facts: Rc<BodyFacts>, label: String, path: Vec<String>, binding: Binding },
     Access { access: Access, place: TextPlace, is_temporary: bool },
@@ -97,7 +97,7 @@ impl AccessTracer<'_> {
             }
             JobRoot::Statements { text, label, params } => {
                 for statement in split(text, self.catalogue.dialect) {
-                    // Making a routine does not run it.
+                    // Creating a routine does not run it.
                     if statement.is_routine {
                         continue;
                     }
@@ -141,7 +141,7 @@ impl AccessTracer<'_> {
     }
 
     fn finish(mut self) -> JobReading {
-        // A table that exists only while the job runs is nobody else's.
+        // A temporary table is invisible to other jobs.
         let temporary = std::mem::take(&mut self.temporary);
         let is_real = |one: &JobAccess| {
             !temporary.contains(&one.access.table.name.to_lowercase())
@@ -221,7 +221,7 @@ impl AccessTracer<'_> {
                 (CallKind::Procedure, schema) => {
                     schema.as_deref().is_some_and(|schema| own.contains(&schema))
                 }
-                // A function that is in no schema of the path is one of the server's own.
+                // A function that no schema of the path contains is a built-in of the server.
                 (CallKind::Function, None) => true,
                 (CallKind::Function, Some(schema)) => own.contains(&schema.as_str()),
             };
@@ -237,7 +237,7 @@ impl AccessTracer<'_> {
         }
     }
 
-    /// Reads a routine's body, once for each binding.
+    /// Follows the body of a routine, once per binding.
     fn enter(
         &mut self,
         routine: &CatalogueRoutine,
@@ -308,7 +308,7 @@ impl AccessTracer<'_> {
         }
         let Some(table) = self.catalogue.table(&access.table).cloned() else {
             let mut access = access;
-            // Columns by place are of no use without the table's list.
+            // Columns by position are useless without the table's column list.
             access.slice.columns.retain(|column, _| !column.starts_with('#'));
             if access.conflict_key == Some(ConflictKey::AnyKey) {
                 access.slice = Slice::default();
@@ -332,7 +332,7 @@ impl AccessTracer<'_> {
         self.push_access(access, place);
     }
 
-    /// A part of a table is the table, in a slice of its own.
+    /// Replaces a partition by its table with a narrower slice.
     fn whole_table(&self, mut access: Access, table: &Table) -> Access {
         let mut whole = table.partition_of.clone();
         if whole.is_some() && self.catalogue.parts_of(&access.table).is_empty() {
@@ -377,7 +377,7 @@ impl AccessTracer<'_> {
         };
         let mut facts = read_body(&body, self.catalogue);
         if access.mode.is_write() {
-            // A view that is written through writes its tables.
+            // A write through a view changes the tables of the view.
             for one in &mut facts.accesses {
                 one.mode = access.mode;
                 one.written = ColumnSet::All;

@@ -1,4 +1,4 @@
-//! Jobs followed through calls, views, triggers, foreign keys and parts of tables; pairs of them compared.
+//! Jobs followed through calls, views, triggers, foreign keys and partitions; and pairs of jobs compared.
 
 use crate::domain::dag::Dag;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
@@ -70,7 +70,7 @@ fn lines(reading: &JobReading) -> Vec<String> {
     reading.accesses.iter().map(one).collect()
 }
 
-/// The report of jobs among which these dependencies stand.
+/// The conflict report of jobs with these dependencies.
 fn compare(jobs: &[JobDef], order: &[(&str, &str)], catalogue: Catalogue) -> ConflictReport {
     let targets = targets(catalogue);
     let lineages: Vec<_> = jobs.iter().map(|job| job_lineage(job, &targets)).collect();
@@ -140,7 +140,7 @@ fn a_trigger_sees_the_rows_of_the_statement() {
     assert_eq!(
         lines(&read(catalogue, sql)),
         [
-            // What the trigger may change of the row is not relied upon.
+            // Columns that the trigger may change are not relied upon.
             "inserts into s.journal[code = 'AP'] at J:1",
             "deletes from s.journal[code = 'B'] at J:1",
             "inserts into s.audit[code = 'AP', old_code = 'AP'] at t_audit:2",
@@ -170,7 +170,7 @@ fn cascades_parts_and_upserts_follow_the_catalogue() {
         [
             "deletes from s.head[code = 'A'] at J:1",
             "inserts into s.posting[(partition) = 's.posting_1'] at J:2",
-            // The row that is there already may have another code.
+            // The existing row may have another code.
             "inserts into or updates s.keyed[batch_no = '7'] at J:3",
             "deletes from s.line[] at J:1",
         ]

@@ -1,5 +1,4 @@
-//! Conflicts: jobs that may run at the same time and touch the same rows, and jobs for which this
-//! is unknown.
+//! Finds conflicts: jobs that may run at the same time and touch the same rows, and jobs for which this is unknown.
 
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::JobCode;
@@ -8,18 +7,17 @@ use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, TextPlace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// A job with what is known of it.
+/// A job with its lineage.
 #[derive(Clone, Debug)]
 pub struct JobLineage {
-    /// Its code.
     pub code: JobCode,
-    /// What it does.
+    /// Its lineage.
     pub reading: JobReading,
-    /// Locks that it holds alone.
+    /// Locks that it holds exclusively.
     pub locks: BTreeSet<String>,
-    /// Tables that its owner leaves out, without schema or with it.
+    /// Tables that its owner excludes, with or without schema.
     pub ignored: BTreeSet<String>,
-    /// Its owner accepts that parts of it are not known.
+    /// Whether its owner accepts unknown parts.
     pub accepts_opaque: bool,
 }
 
@@ -43,13 +41,12 @@ impl JobLineage {
 /// One side of a conflict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConflictSide {
-    /// The job.
     pub job: JobCode,
-    /// What it does: `updates`, `reads` …
+    /// The verb of the access: `updates`, `reads` …
     pub verb: &'static str,
-    /// Which rows, as text; empty for all.
+    /// The rows as text; empty for all.
     pub rows: String,
-    /// Where it is written.
+    /// Place of the access in a text.
     pub place: TextPlace,
 }
 
@@ -57,81 +54,79 @@ pub struct ConflictSide {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictKind {
-    /// Both accesses are in the texts, and nothing keeps their rows apart.
+    /// Both accesses are in the texts, and their rows may overlap.
     Race,
-    /// Each empties the table and fills it for itself: order does not help, a lock does.
+    /// Each job empties and refills the table: a lock helps, an order does not.
     StagingTable,
-    /// A literal of a statement that is made at run time names the table.
+    /// A literal of a dynamic statement names the table.
     Possible,
 }
 
-/// Two jobs that no path orders and that touch the same rows of a table.
+/// Two jobs without a defined order that touch the same rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobConflict {
-    /// How certain.
+    /// How certain the conflict is.
     pub kind: ConflictKind,
     /// The table.
     pub table: String,
-    /// One side; where one writes and one reads, the writer.
+    /// One side; if one job writes and the other reads, the writer.
     pub first: ConflictSide,
-    /// The other.
+    /// The other side.
     pub second: ConflictSide,
 }
 
-/// A job that is not wholly known.
+/// A job whose lineage is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnknownJob {
-    /// The job.
     pub job: JobCode,
-    /// Statements that are made at run time.
+    /// Places of dynamic statements.
     pub dynamic: Vec<TextPlace>,
-    /// Parts that are not known.
+    /// Unknown parts.
     pub opaque: Vec<OpaquePart>,
-    /// Jobs unordered with respect to it, whose conflicts are unknown.
+    /// Jobs without an order relative to it, so that conflicts with them are unknown.
     pub pairs: Vec<JobCode>,
 }
 
 /// An order between two jobs that share no data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OrderWithoutData {
-    /// The job that waits.
+    /// The waiting job.
     pub job: JobCode,
-    /// The one waited for.
+    /// The job that it depends on.
     pub depends_on: JobCode,
 }
 
-/// How much is known.
+/// How complete the lineage is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LineageCoverage {
-    /// Jobs that touch data, or may.
+    /// Number of jobs that access data, or may.
     pub jobs: usize,
-    /// Of them, those that are wholly known.
+    /// Number of those with complete lineage.
     pub whole_jobs: usize,
-    /// Pairs of them that no path orders.
+    /// Number of pairs of them without a defined order.
     pub pairs: usize,
-    /// Of those, pairs that are wholly known and in no conflict.
+    /// Number of those pairs with complete lineage and without a conflict.
     pub safe_pairs: usize,
-    /// Pairs in conflict, certain or possible.
+    /// Number of pairs with a certain or possible conflict.
     pub conflicting_pairs: usize,
-    /// Pairs whose conflicts are unknown.
+    /// Number of pairs whose conflicts are unknown.
     pub unknown_pairs: usize,
 }
 
 /// The conflicts among a group's jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ConflictReport {
-    /// Conflicts, the certain ones first.
+    /// Conflicts, certain ones first.
     pub conflicts: Vec<JobConflict>,
-    /// Jobs that are not wholly known, and may meet another.
+    /// Jobs with incomplete lineage that may conflict with another.
     pub unknown: Vec<UnknownJob>,
-    /// Dependencies without data.
+    /// Dependencies between jobs that share no data.
     pub without_data: Vec<OrderWithoutData>,
-    /// How much is known.
+    /// How complete the lineage is.
     pub coverage: LineageCoverage,
 }
 
-/// Compares every two jobs that no path of the DAG orders. `jobs` are in the order of the DAG's
-/// nodes.
+/// Compares every two jobs without a path between them in the DAG. `jobs` are in the order of the DAG's nodes.
 pub fn find_conflicts(jobs: &[JobLineage], dag: &Dag) -> ConflictReport {
     let mut report = ConflictReport::default();
     let reach = reachable(dag);
@@ -174,7 +169,7 @@ pub fn find_conflicts(jobs: &[JobLineage], dag: &Dag) -> ConflictReport {
     report
 }
 
-/// Places that can be reached from a place, one bit for each.
+/// The nodes that are reachable from a node, one bit each.
 struct ReachableJobs(Vec<u64>);
 
 impl ReachableJobs {
@@ -205,7 +200,7 @@ fn reachable(dag: &Dag) -> Vec<ReachableJobs> {
     reach
 }
 
-/// The conflicts of two jobs, the gravest of each table alone.
+/// The conflicts of two jobs: per table, only the most serious.
 fn conflicts_of(one: &JobLineage, two: &JobLineage) -> Vec<JobConflict> {
     let mut found: Vec<JobConflict> = Vec::new();
     let mut add = |conflict: JobConflict| match found
@@ -281,7 +276,7 @@ fn best_pair<'a>(
     best.map(|(a, b, _)| (a, b))
 }
 
-/// One of two accesses that collide, and the job that makes it.
+/// One of two conflicting accesses, with its job.
 struct AccessOfJob<'a> {
     job: &'a JobLineage,
     access: &'a JobAccess,
@@ -324,19 +319,19 @@ fn refills(accesses: &[JobAccess]) -> bool {
     accesses.iter().any(empties) && accesses.iter().any(fills)
 }
 
-/// Whether the order of two accesses matters, and both are of one server.
+/// Whether two accesses are on the same server and their order matters.
 pub(super) fn accesses_meet(one: &JobAccess, two: &JobAccess) -> bool {
     one.server == two.server && collide(&one.access, &two.access)
 }
 
-/// Whether the order of two accesses to one server matters.
+/// Whether the order of two accesses on the same server matters.
 pub fn collide(one: &Access, two: &Access) -> bool {
     use AccessMode::{Delete, Insert, Read, Update};
     if one.table != two.table || one.slice.is_apart_from(&two.slice) {
         return false;
     }
     match (one.mode, two.mode) {
-        // Rows that are only added, or only removed, are the same in either order.
+        // Rows that are only inserted, or only deleted, give the same result in either order.
         (Read, Read) | (Insert, Insert) | (Delete, Delete) => false,
         (Update, Read) => one.written.meets(&two.read),
         (Read, Update) => two.written.meets(&one.read),
@@ -349,7 +344,7 @@ pub fn collide(one: &Access, two: &Access) -> bool {
     }
 }
 
-/// Dependencies of jobs that are wholly known and share no row.
+/// Dependencies between jobs with complete lineage that share no row.
 fn orders_without_data(jobs: &[JobLineage], dag: &Dag) -> Vec<OrderWithoutData> {
     let mut found = Vec::new();
     for (at, parent) in jobs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Accuracy on routines that were written for it, with what each does written beside it by hand.
+//! Accuracy on a corpus of routines written for this test, with hand-written expectations.
 
 use crate::domain::source::DialectName::{self, Mysql, Postgres};
 use crate::lineage::{
@@ -60,7 +60,7 @@ fn read(one: &CorpusRoutine, dialect: DialectName) -> BodyFacts {
     )
 }
 
-/// Tables of an access list without the routine's temporary ones.
+/// The tables of an access list, without the routine's temporary ones.
 fn tables(facts: &BodyFacts, is_wanted: impl Fn(AccessMode) -> bool) -> BTreeSet<String> {
     let is_own = |name: &ObjectName| {
         !facts.temporary.contains(&name.name.to_lowercase())

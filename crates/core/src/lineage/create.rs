@@ -1,4 +1,5 @@
-//! Reads `CREATE PROCEDURE`, `CREATE FUNCTION` and `CREATE TRIGGER`: the name, the parameters, the text of the body.
+//! Parses `CREATE PROCEDURE`, `CREATE FUNCTION` and `CREATE TRIGGER`. Output: the name, the parameters and the text of
+//! the body.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{CatalogueParam, ObjectName};
@@ -7,25 +8,25 @@ use crate::lineage::fallback::read_name;
 use crate::lineage::words::{TokenSlice, line_of, name_of, tokenize};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
-/// A routine or trigger as a statement makes it.
+/// A routine or trigger in a CREATE statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreatedRoutine {
-    /// With its parameters and body; of a trigger, without parameters.
+    /// The routine with its parameters and body; a trigger has no parameters.
     pub routine: CatalogueRoutine,
     /// The table of a trigger.
     pub trigger_table: Option<ObjectName>,
-    /// Line on which the body begins within the statement, from 1.
+    /// Line of the statement on which the body begins, counted from 1.
     pub body_line: u32,
 }
 
-/// Words with which a statement of MySQL begins that may be a body.
+/// Keywords that can begin the body of a MySQL routine.
 const BODY_STARTS: [&str; 25] = [
     "BEGIN", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "CALL", "IF", "CASE", "WHILE",
     "REPEAT", "LOOP", "WITH", "TRUNCATE", "REPLACE", "SIGNAL", "EXECUTE", "PREPARE", "DROP",
     "CREATE", "ALTER", "RENAME", "DO", "LOAD", "GET",
 ];
 
-/// Reads a statement that makes a routine or trigger; none when it is another statement, or is not understood.
+/// Parses a statement; `None` if it creates no routine or trigger, or cannot be parsed.
 pub fn parse_routine(text: &str, dialect: DialectName) -> Option<CreatedRoutine> {
     let tokens = tokenize(text, dialect, 1).ok()?;
     let words = TokenSlice(&tokens);
@@ -86,7 +87,7 @@ fn parse_trigger(
     Some(CreatedRoutine { routine, trigger_table: Some(table), body_line })
 }
 
-/// The parameters between brackets.
+/// The parameters in parentheses.
 fn read_params(
     tokens: &[TokenWithSpan],
     is_function: bool,
@@ -111,7 +112,7 @@ fn read_params(
             }
             at += 1;
         }
-        // A type alone has no name: `f(integer)`.
+        // A type without a name: `f(integer)`.
         let has_name = at + 1 < to && !words.is_token(at + 1, &Token::LParen);
         let name = tokens.get(at).and_then(|token| name_of(&token.token, dialect));
         if is_input || !is_function || dialect != DialectName::Postgres {
@@ -133,7 +134,7 @@ fn read_params(
     params
 }
 
-/// Where the body of a routine of MySQL begins.
+/// The index at which the body of a MySQL routine begins.
 fn mysql_body(words: TokenSlice<'_>, from: usize) -> Option<usize> {
     (from..words.len()).find(|at| {
         let is_label = words.word_at(*at).is_some() && words.is_token(at + 1, &Token::Colon);
@@ -142,7 +143,7 @@ fn mysql_body(words: TokenSlice<'_>, from: usize) -> Option<usize> {
     })
 }
 
-/// The language and the body of a routine of PostgreSQL.
+/// The language and the body of a PostgreSQL routine.
 fn postgres_body(
     text: &str,
     tokens: &[TokenWithSpan],
@@ -176,7 +177,7 @@ fn postgres_body(
     None
 }
 
-/// How a language of PostgreSQL is read.
+/// How a PostgreSQL language is analysed.
 pub fn language_of(name: &str) -> RoutineLanguage {
     match name {
         "plpgsql" => RoutineLanguage::Procedural,
@@ -186,7 +187,7 @@ pub fn language_of(name: &str) -> RoutineLanguage {
     }
 }
 
-/// The byte at a place that is given by line and character.
+/// The byte offset of a line and column.
 pub(super) fn byte_of(text: &str, place: Location) -> Option<usize> {
     let mut start = 0;
     for _ in 1..place.line {

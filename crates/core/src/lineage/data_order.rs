@@ -1,9 +1,8 @@
-//! Orders jobs without declared dependencies by their data: the job that creates rows comes before
-//! the job that reads them.
+//! Orders jobs without declared dependencies by their data: the job that creates rows comes before the job that reads
+//! them.
 //!
-//! Two jobs that touch the same rows are always ordered in a draft, so that neither sees half of
-//! the other's work. Where the data does not decide which comes first, the draft asks a question,
-//! and the order is by name for the time being.
+//! A draft always orders two jobs that touch the same rows, so that neither reads an intermediate state of the other.
+//! If the data does not decide the order, the draft asks a question and orders them by name until it is answered.
 
 use crate::lineage::access::AccessMode;
 use crate::lineage::conflict::{JobLineage, accesses_meet};
@@ -13,39 +12,39 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The order that the data implies for two jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataDirection {
-    /// The first makes rows that the second reads or changes.
+    /// The first job creates rows that the second reads or changes.
     Certain,
-    /// The first changes rows that the second reads: it may be meant to see them as they were.
+    /// The first job changes rows that the second reads; the second may be meant to read the old values.
     Likely,
-    /// Both change the same rows, or each reads what the other makes.
+    /// Both change the same rows, or each reads what the other creates.
     Open,
 }
 
-/// Two jobs that meet.
+/// Two jobs that touch the same rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MeetingPair {
-    /// Place of the one that comes first.
+    /// Index of the job that comes first.
     pub(super) first: usize,
-    /// Place of the other.
+    /// Index of the other job.
     pub(super) second: usize,
-    /// How certain that order is.
+    /// How certain the order is.
     pub(super) direction: DataDirection,
-    /// A table on which they meet.
+    /// A table that both touch.
     pub(super) table: String,
 }
 
 /// An order by data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DataOrder {
-    /// Places in an order in which everything fits.
+    /// Indexes in an order that respects all pairs.
     pub(super) sequence: Vec<usize>,
-    /// All pairs that meet, in the direction of the sequence.
+    /// All pairs, in the direction of the sequence.
     pub(super) pairs: Vec<MeetingPair>,
-    /// Jobs of which each makes what the next reads, in a circle.
+    /// Cycles of jobs in which each creates what the next reads.
     pub(super) cycles: Vec<Vec<usize>>,
 }
 
-/// Finds out who comes before whom. Among jobs that may start together, `jobs` are taken in their own order.
+/// Computes the order. Jobs without an order between them keep the order of `jobs`.
 pub(super) fn order_by_data(jobs: &[JobLineage]) -> DataOrder {
     let by_table: Vec<BTreeMap<String, Vec<&JobAccess>>> =
         jobs.iter().map(accesses_by_table).collect();
@@ -69,7 +68,7 @@ pub(super) fn order_by_data(jobs: &[JobLineage]) -> DataOrder {
     DataOrder { sequence, pairs, cycles }
 }
 
-/// What a job does for certain, and what its dynamic statements seem to do.
+/// The certain accesses of a job, and those that its dynamic statements suggest.
 fn accesses_by_table(job: &JobLineage) -> BTreeMap<String, Vec<&JobAccess>> {
     let mut found: BTreeMap<String, Vec<&JobAccess>> = BTreeMap::new();
     for one in job.reading.accesses.iter().chain(&job.reading.guesses) {
@@ -78,12 +77,12 @@ fn accesses_by_table(job: &JobLineage) -> BTreeMap<String, Vec<&JobAccess>> {
     found
 }
 
-/// A job's place and what it does to each table.
+/// The index of a job, and its accesses per table.
 type PlacedAccesses<'a> = (usize, &'a BTreeMap<String, Vec<&'a JobAccess>>);
 
 fn compare(one: PlacedAccesses<'_>, two: PlacedAccesses<'_>) -> Option<MeetingPair> {
     let mut table = None;
-    // Certain and likely, from one to two and back.
+    // Votes by certainty, for one before two and for two before one.
     let mut votes = [[false; 2]; 2];
     for (name, mine) in one.1 {
         let Some(theirs) = two.1.get(name) else { continue };
@@ -123,7 +122,7 @@ fn vote_for(first: AccessMode, second: AccessMode) -> Option<DataDirection> {
     }
 }
 
-/// A sequence that keeps all certain orders, and the likely ones where they fit; circles of certain ones beside.
+/// A sequence that respects all certain orders, and likely ones where possible; and the cycles of certain ones.
 fn sequence_of(count: usize, pairs: &[MeetingPair]) -> (Vec<usize>, Vec<Vec<usize>>) {
     let before = |wanted: DataDirection| -> Vec<BTreeSet<usize>> {
         let mut before = vec![BTreeSet::new(); count];
@@ -154,7 +153,7 @@ fn sequence_of(count: usize, pairs: &[MeetingPair]) -> (Vec<usize>, Vec<Vec<usiz
     (sequence, cycles)
 }
 
-/// A circle that is met on the way back from a place; each one comes before the next.
+/// A cycle on the way back from an index; each job comes before the next.
 fn find_cycle(from: usize, before: &[BTreeSet<usize>]) -> Vec<usize> {
     let mut way = vec![from];
     loop {
@@ -179,7 +178,7 @@ mod tests {
     fn job(code: &str, accesses: &[(AccessMode, &str)]) -> JobLineage {
         let one = |(mode, table): &(AccessMode, &str)| {
             let mut access = Access::new(ObjectName::bare(table), *mode, 1);
-            // As the reader has it: an UPDATE reads the columns of its WHERE.
+            // As the reader reports it: an UPDATE reads the columns of its WHERE.
             access.read.add_column("*");
             let place = TextPlace { text: code.to_owned(), line: 1 };
             JobAccess { access, server: "s".to_owned(), place }

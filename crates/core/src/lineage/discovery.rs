@@ -1,8 +1,8 @@
-//! Drafts jobs from procedures: all of a schema, ordered by their data, or those that a serial master calls, of whose
-//! order only what the data needs is kept.
+//! Drafts jobs from procedures: either all of a schema, ordered by their data, or those that a serial master calls, of
+//! whose order only what the data requires is kept.
 //!
-//! Nothing is guessed in silence: what is not known is a comment, and a step that cannot be read stays between what was
-//! before it and what was behind it.
+//! Nothing is guessed silently: unknown facts become comments, and a step that cannot be analysed stays between its
+//! predecessors and its successors.
 
 use crate::domain::text::did_you_mean::nearest;
 use crate::lineage::catalogue::{BodyText, Catalogue, CatalogueRoutine, RoutineLanguage};
@@ -10,10 +10,10 @@ use crate::lineage::draft_jobs::{DefinitionDraft, DiscoveryError, DraftPlace, Dr
 use crate::lineage::master_calls::read_master;
 use crate::lineage::master_plan::{MasterStep, StepAction};
 
-/// Drafts a job from each procedure of a schema whose name fits a pattern of LIKE.
+/// Drafts a job from each procedure of a schema whose name matches a LIKE pattern.
 ///
 /// # Errors
-/// When there is no such procedure.
+/// If no such procedure exists.
 pub fn draft_schema(
     place: DraftPlace<'_>,
     like: Option<&str>,
@@ -39,7 +39,7 @@ pub fn draft_schema(
 /// Drafts a job from each step of a serial master.
 ///
 /// # Errors
-/// When there is no such procedure, or its body cannot be read.
+/// If the procedure does not exist, or its body cannot be analysed.
 pub fn draft_from_master(
     place: DraftPlace<'_>,
     master: &str,
@@ -150,11 +150,11 @@ fn find_master<'c>(
     }
 }
 
-/// Whether a name is LIKE a pattern; upper and lower case are the same.
+/// Whether a name matches a LIKE pattern, ignoring case.
 fn is_like(name: &str, pattern: &str) -> bool {
     let (name, pattern): (Vec<char>, Vec<char>) =
         (name.to_lowercase().chars().collect(), pattern.to_lowercase().chars().collect());
-    // Whether the pattern so far fits the first letters of the name, for each number of letters.
+    // For each prefix of the name: whether the pattern so far matches it.
     let mut fits = vec![false; name.len() + 1];
     fits[0] = true;
     for letter in pattern {

@@ -9,7 +9,8 @@ use crate::lineage::{
 };
 use std::collections::BTreeMap;
 
-/// Procedures of a small close: two loads, a post that reads both, a report of it, a log that everything writes.
+/// The procedures of a small period-end close: two loads, a posting that reads both, a report of it, a log that all
+/// write.
 const STEPS: &[&str] = &[
     "CREATE PROCEDURE sp_load_ap(IN p_batch_no VARCHAR(9), OUT p_rows INT) BEGIN DELETE FROM line WHERE batch_no = p_batch_no AND code = 'AP'; INSERT INTO line (batch_no, code) VALUES (p_batch_no, 'AP'); SET p_rows = 1; END",
     "CREATE PROCEDURE sp_load_ar(IN p_batch_no VARCHAR(9), OUT p_rows INT) BEGIN DELETE FROM line WHERE batch_no = p_batch_no AND code = 'AR'; INSERT INTO line (batch_no, code) VALUES (p_batch_no, 'AR'); END",
@@ -51,7 +52,7 @@ fn with_place<T>(catalogue: Catalogue, draft: impl FnOnce(DraftPlace<'_>) -> T) 
     draft(DraftPlace { source: &source, group: &group, target: &target, schema: "s" })
 }
 
-/// A draft from a master of MySQL with this body.
+/// A draft from a MySQL master with this body.
 fn from_master(body: &str) -> DefinitionDraft {
     let master =
         format!("CREATE PROCEDURE sp_all(IN p_batch_no VARCHAR(9), IN p_rate INT)\n{body}");
@@ -80,7 +81,7 @@ fn matters<'d>(draft: &'d DefinitionDraft, job: &str) -> Vec<&'d DraftMatter> {
     draft.notes.iter().filter(is_its).map(|note| &note.matter).collect()
 }
 
-/// What is said of the whole draft, without the names that are taken for the batch number.
+/// The comments on the whole draft, without those on assumed batch numbers.
 fn head_matters(draft: &DefinitionDraft) -> Vec<&DraftMatter> {
     let is_other = |matter: &&DraftMatter| !matches!(matter, DraftMatter::TakenForBatchNo { .. });
     let head = draft.notes.iter().filter(|note| note.job.is_none());
@@ -178,7 +179,7 @@ END",
         panic!("{:?}", draft.notes)
     };
     assert_eq!((text.as_str(), *line), ("CONCAT('a', v)", 6));
-    // Rows that are only added are the same in either order.
+    // Rows that are only inserted give the same result in either order.
     assert!(draft.dependencies.is_empty(), "{:?}", edges(&draft));
 }
 
@@ -212,7 +213,7 @@ END",
         ]
     );
     assert_eq!(values(&draft, "LOG"), ["p_text = 1"]);
-    // In the other branch, in the loop and behind it, nobody knows what `i` is.
+    // In the other branch, in the loop and after it, the value of `i` is unknown.
     assert_eq!(values(&draft, "LOG_2"), ["p_text = ${params.log_2_p_text}"]);
     assert_eq!(values(&draft, "LOG_3"), ["p_text = ${params.log_3_p_text}"]);
     let is_conditional = |matter: &&DraftMatter| matches!(matter, DraftMatter::Conditional { text, line: 4 } if text == "IF v > 0");
@@ -274,7 +275,7 @@ END",
         ["LOAD_AP", "LOG after LOAD_AP", "LOAD_AR after LOG", "LOG_2 after LOG"]
     );
     assert!(matches!(matters(&draft, "LOG")[..], [DraftMatter::Guarded { line: 4 }]));
-    // A handler may set it at any time.
+    // A handler may assign it at any time.
     assert_eq!(values(&draft, "LOG_2"), ["p_text = ${params.log_2_p_text}"]);
 }
 
@@ -420,7 +421,7 @@ fn all_procedures_are_jobs_in_the_order_of_their_data() {
     assert!(head.iter().any(is_part) && head.iter().any(is_master), "{head:?}");
     let found = edges(&draft);
     assert!(found.contains(&"REPORT after POST".to_owned()), "{found:?}");
-    // Who changes rows that others made and still others read is between them.
+    // A job that changes rows which others create and still others read comes between them.
     assert!(found.contains(&"POST after WHOLE".to_owned()), "{found:?}");
     assert!(found.contains(&"WHOLE after LOAD_AP, LOAD_AR, MAIL".to_owned()), "{found:?}");
     let offered = |matter: &&DraftMatter| matches!(matter, DraftMatter::UnknownValue { param, offered: None, .. } if param == "p_rows");

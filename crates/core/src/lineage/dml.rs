@@ -1,4 +1,4 @@
-//! Reads INSERT, UPDATE, DELETE, MERGE and CALL: which tables they change, which columns, which rows.
+//! Analyses INSERT, UPDATE, DELETE, MERGE and CALL: the tables, columns and rows that they change.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{AccessMode, ColumnSet, ConflictKey};
@@ -14,7 +14,7 @@ use sqlparser::ast::{
 use std::collections::BTreeSet;
 
 impl StatementReader<'_> {
-    /// Reads a statement.
+    /// Analyses a statement.
     pub(super) fn statement(&mut self, statement: &Statement) -> ScopeResult<()> {
         match statement {
             Statement::Query(query) => self.query(query).map(|_| ()),
@@ -73,7 +73,7 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    /// What the inserted rows have in their columns.
+    /// The values of the inserted rows in their columns.
     fn inserted(
         &mut self,
         node: usize,
@@ -86,7 +86,7 @@ impl StatementReader<'_> {
         for (at, column) in relation.columns.iter().enumerate() {
             let name = match columns.get(at) {
                 Some(name) => self.object_name(name)?.name,
-                // Without a list the columns are the table's, in its order.
+                // Without a column list, the columns are those of the table in order.
                 None if columns.is_empty() => format!("#{}", at + 1),
                 None => break,
             };
@@ -191,7 +191,7 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    /// One assignment of an UPDATE over the first `own` sources in scope.
+    /// Analyses one assignment of an UPDATE over the first `own` entries in scope.
     fn assignment(&mut self, assignment: &Assignment, own: usize) -> ScopeResult<()> {
         let flow = self.expression(&assignment.value)?.flow;
         let sources = self.scopes.last().map(|scope| scope.sources.clone()).unwrap_or_default();
@@ -213,7 +213,7 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    /// The tables that an unqualified column may be of: the one that has it, else all.
+    /// The tables to which an unqualified column may belong: the one that has it, else all.
     fn owners(&self, sources: &[FromItem], column: &str) -> Vec<usize> {
         let nodes: Vec<usize> = sources.iter().filter_map(table_of).collect();
         let has = |node: &usize| {
@@ -284,7 +284,7 @@ impl StatementReader<'_> {
         let node = first.and_then(table_of);
         let node = node.ok_or_else(|| UnsupportedSyntax("the target of MERGE".to_owned()))?;
         self.table_factor(&merge.source)?;
-        // Rows without a partner are touched too, so that ON narrows nothing.
+        // Rows without a match are touched too, so ON narrows nothing.
         let outer = self.narrowed.replace(0..0);
         self.condition(&merge.on)?;
         self.narrowed = outer;
@@ -329,7 +329,7 @@ fn table_of(source: &FromItem) -> Option<usize> {
     }
 }
 
-/// `VALUES(col)` and `excluded.col`: what the row that was to be inserted has there.
+/// `VALUES(col)` and `excluded.col`: the value in the row that was to be inserted.
 fn is_inserted_value(expr: &Expr) -> bool {
     match expr {
         Expr::Function(function) => {

@@ -1,6 +1,6 @@
-//! Dependencies of a draft: each job waits for those alone that nothing between them waits for already.
+//! Computes the dependencies of a draft: the fewest that keep the order (a transitive reduction).
 
-/// Places of jobs, one bit for each.
+/// A set of job indexes, one bit each.
 #[derive(Clone)]
 struct JobBitSet(Vec<u64>);
 
@@ -24,8 +24,8 @@ impl JobBitSet {
     }
 }
 
-/// The fewest dependencies that keep an order. `must_wait(later, earlier)` is asked of places in a sequence, the later
-/// one behind the earlier; what comes out has for each place those that it waits for, in order.
+/// The fewest dependencies that keep an order. `must_wait(later, earlier)` is called with positions in a sequence; the
+/// result holds, for each position, the positions that it waits for, in order.
 pub(super) fn fewest_parents(
     count: usize,
     must_wait: impl Fn(usize, usize) -> bool,
@@ -35,7 +35,7 @@ pub(super) fn fewest_parents(
     for later in 0..count {
         let mut own = JobBitSet::for_places(count);
         let mut kept = Vec::new();
-        // From the nearest back: what an earlier one waits for already is not asked for again.
+        // From nearest to farthest: predecessors of an earlier one are already implied.
         for earlier in (0..later).rev() {
             if !own.contains(earlier) && must_wait(later, earlier) {
                 own.insert(earlier);

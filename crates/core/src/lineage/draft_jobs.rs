@@ -1,4 +1,4 @@
-//! Gathers the jobs of a draft: their codes, names, parameters, what they do, their order, and the comments beside them.
+//! Builds the jobs of a draft: codes, names, parameters, bodies, order, and the comments on them.
 
 use crate::domain::dag::Dag;
 use crate::domain::id::{BadName, GroupCode, JobCode, JobType, SourceName};
@@ -21,13 +21,12 @@ use crate::lineage::reader::{BodyKind, SourceText, read_body};
 use crate::lineage::session_variables::SessionVariables;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Open orders that are listed for one job; the rest is counted.
+/// Maximum number of undecided orders listed for one job; the others are counted.
 const ORDERS_LISTED: usize = 8;
 
-/// Where procedures are, and what is drafted from them.
+/// Where the procedures are, and what is drafted from them.
 #[derive(Clone, Copy, Debug)]
 pub struct DraftPlace<'a> {
-    /// The data source.
     pub source: &'a SourceName,
     /// The group of the jobs.
     pub group: &'a GroupCode,
@@ -40,31 +39,31 @@ pub struct DraftPlace<'a> {
 /// A draft of a definition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefinitionDraft {
-    /// The jobs.
+    /// The drafted jobs.
     pub jobs: Vec<JobDef>,
-    /// Their order.
+    /// The order of the jobs.
     pub dependencies: Vec<JobDependency>,
-    /// What each batch is asked for.
+    /// The parameters that each batch must provide.
     pub params: Vec<ParamDecl>,
-    /// What people must decide or should know.
+    /// Questions and remarks for the user.
     pub notes: Vec<DraftNote>,
-    /// How much of what the jobs do is known.
+    /// How complete the lineage of the jobs is.
     pub coverage: LineageCoverage,
 }
 
 /// Why there is no draft.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoveryError {
-    /// Nothing of that schema or pattern.
+    /// No procedure of that schema matches the pattern.
     #[error("{0}")]
     NoProcedure(String),
-    /// No such master.
+    /// The master does not exist.
     #[error("{0}")]
     NoMaster(String),
-    /// It cannot be read.
+    /// The master cannot be analysed.
     #[error("{0}")]
     UnreadMaster(String),
-    /// A code that no job can have.
+    /// A code that no job may have.
     #[error(transparent)]
     Name(#[from] BadName),
     /// The source has no catalogue.
@@ -72,7 +71,7 @@ pub enum DiscoveryError {
     SourceAway(String),
 }
 
-/// Gathers jobs, their order and the comments.
+/// Builds the jobs, their order and the comments.
 pub(super) struct Drafter<'a> {
     place: DraftPlace<'a>,
     catalogue: &'a Catalogue,
@@ -102,7 +101,7 @@ impl<'a> Drafter<'a> {
         self.notes.push(DraftNote { job: job.cloned(), matter });
     }
 
-    /// `FX_LOAD` for `sp_fx_load`; with a number where that is taken.
+    /// Derives `FX_LOAD` from `sp_fx_load`; with a number if the code is taken.
     fn make_code(&mut self, name: &str) -> Result<JobCode, DiscoveryError> {
         let lower = name.to_lowercase();
         let stem = ["usp_", "proc_", "prc_", "sp_", "pr_", "p_"]
@@ -132,7 +131,7 @@ impl<'a> Drafter<'a> {
         Ok(job)
     }
 
-    /// Adds a job, reads what it does, and tells what cannot be read of it.
+    /// Adds a job, analyses it, and adds comments on its unknown parts.
     fn add_job(&mut self, job: JobDef, matters: Vec<DraftMatter>) {
         let targets = BTreeMap::from([(self.place.source.clone(), self.place.target.clone())]);
         let lineage = job_lineage(&job, &targets);
@@ -155,7 +154,7 @@ impl<'a> Drafter<'a> {
 
     // --- All procedures of a schema ------------------------------------------------------------------
 
-    /// The procedures that are jobs: not those that only call others, and not those that others call.
+    /// The procedures that become jobs: not those that only call others, and not those that others call.
     pub(super) fn leave_out_parts(
         &mut self,
         found: &[&'a CatalogueRoutine],
@@ -179,11 +178,11 @@ impl<'a> Drafter<'a> {
                 self.add_note(None, DraftMatter::CalledByOthers { routine: routine_name, callers });
             }
         }
-        // A circle of calls would leave none of its procedures.
+        // A cycle of calls would leave none of its procedures.
         if kept.is_empty() { found.to_vec() } else { kept }
     }
 
-    /// Which of these procedures one calls by itself, and whether it does nothing else.
+    /// Which of these procedures a procedure calls, and whether it does nothing else.
     fn calls_of(
         &self,
         routine: &CatalogueRoutine,
@@ -233,8 +232,8 @@ impl<'a> Drafter<'a> {
         Ok(())
     }
 
-    /// The name as a job has to write it: with its schema where it is not found without, with its types where there are
-    /// several of the name.
+    /// The name as a job must write it: with its schema if the search path does not find it, with its types if it is
+    /// overloaded.
     fn written_name(&self, routine: &CatalogueRoutine) -> String {
         let dialect = self.catalogue.dialect;
         let quote = |part: &str| {
@@ -261,7 +260,7 @@ impl<'a> Drafter<'a> {
         format!("{full}({})", types.join(", "))
     }
 
-    /// An output of the name and type of a value that is not known, where one job alone has it.
+    /// Suggests an output with the name and type of an unknown value, if exactly one job has it.
     pub(super) fn offer_outputs(&mut self) {
         for note in &mut self.notes {
             let DraftMatter::UnknownValue { param, offered, .. } = &mut note.matter else {
@@ -280,7 +279,7 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Tells of variables of a session that one job reads and another, or the master, sets.
+    /// Adds comments on session variables that one job reads and another one, or the master, sets.
     pub(super) fn note_session_variables(&mut self, master: Option<&str>) {
         let of =
             |one: &JobLineage| SessionVariables::of_bodies(&one.reading.bodies, self.catalogue);
@@ -360,7 +359,7 @@ impl<'a> Drafter<'a> {
         });
         self.params.master_types = typed.collect();
         self.note_habits(plan);
-        // Steps, by the place of their jobs; and which steps hand something to which.
+        // Steps, by the index of their jobs; and which steps pass values to which.
         let mut is_barrier = Vec::new();
         let mut handed: BTreeSet<(usize, usize)> = BTreeSet::new();
         let mut job_of_step: BTreeMap<usize, usize> = BTreeMap::new();
@@ -405,13 +404,13 @@ impl<'a> Drafter<'a> {
             };
             self.add_note(None, matter);
         }
-        // PostgreSQL runs a procedure in one transaction unless it says otherwise.
+        // PostgreSQL runs a procedure in one transaction unless the procedure controls transactions.
         if !has_transaction && self.catalogue.dialect == DialectName::Postgres {
             self.add_note(None, DraftMatter::Transaction { line: None });
         }
     }
 
-    /// The job of a step, its comments, the steps whose outputs it takes, and whether it only keeps a place.
+    /// The job of a step, its comments, the steps whose outputs it uses, and whether it is only a placeholder.
     fn job_of_step(&mut self, step: &MasterStep) -> Result<DraftedStep, DiscoveryError> {
         match &step.action {
             StepAction::Call { routine, arguments } => self.call_job(step, routine, arguments),
@@ -490,7 +489,8 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// One comment for each name that is taken for the batch number, in place of one for each job.
+    /// Combines the comments on parameters that are assumed to be the batch number: one per name instead of one per
+    /// job.
     fn gather_batch_numbers(&mut self) {
         let mut names: BTreeMap<String, DraftMatter> = BTreeMap::new();
         self.notes.retain(|note| match &note.matter {
@@ -528,7 +528,7 @@ impl<'a> Drafter<'a> {
     }
 }
 
-/// A job, its comments, the steps whose outputs it takes, and whether it only keeps a place.
+/// A job, its comments, the steps whose outputs it uses, and whether it is only a placeholder.
 type DraftedStep = (JobDef, Vec<DraftMatter>, Vec<usize>, bool);
 
 fn matter_of_barrier(barrier: &Barrier) -> DraftMatter {
@@ -546,7 +546,7 @@ fn do_meet(one: &JobLineage, two: &JobLineage) -> bool {
     one.reading.accesses.iter().any(|a| theirs.iter().any(|b| accesses_meet(a, b)))
 }
 
-/// A statement without the indentation that its lines have in common; the first line has none.
+/// Removes the common indentation of a statement's lines; the first line has none.
 fn dedent(text: &str) -> String {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let rest = || text.lines().skip(1).filter(|line| !line.trim().is_empty());

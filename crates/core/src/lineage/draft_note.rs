@@ -1,100 +1,97 @@
-//! What people must decide about a draft, or should know of it: the comments beside its jobs.
+//! The comments on a draft: what users must decide or should know.
 
 use crate::domain::id::JobCode;
 use crate::domain::text::lang::Lang;
 use crate::lineage::reading::{OpaqueReason, TextPlace};
 use serde::Serialize;
 
-/// A comment, of a job or of the draft as a whole.
+/// A comment on a job or on the whole draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DraftNote {
-    /// The job; none when it is of the whole draft.
+    /// The job; none for the whole draft.
     pub job: Option<JobCode>,
-    /// What it is about.
+    /// Its subject.
     #[serde(flatten)]
     pub matter: DraftMatter,
 }
 
-/// What a comment is about.
+/// The subject of a comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum DraftMatter {
-    /// SQL is made at run time.
+    /// Dynamic SQL.
     Dynamic {
-        /// Where.
+        /// Its places.
         places: Vec<TextPlace>,
     },
-    /// A part cannot be read.
+    /// A part that cannot be analysed.
     Opaque {
-        /// Where.
         place: TextPlace,
-        /// Why.
         reason: OpaqueReason,
     },
-    /// Nobody knows the value of a parameter; each batch gives it.
+    /// A parameter with an unknown value; each batch provides it.
     UnknownValue {
-        /// The job's parameter.
+        /// Parameter of the job.
         param: String,
-        /// The parameter of the group that stands for it.
+        /// Parameter of the group that provides it.
         asked_as: String,
-        /// What a master hands in: text and line.
+        /// What a master passes: text and line.
         from: Option<(String, u32)>,
-        /// An output of the same name: job and output.
+        /// An output with the same name: job and output.
         offered: Option<(JobCode, String)>,
     },
-    /// A parameter is taken for the batch number because of its name.
+    /// A parameter is assumed to be the batch number because of its name.
     TakenForBatchNo {
-        /// The job's parameter.
+        /// Parameter of the job.
         param: String,
     },
-    /// NULL is handed in.
+    /// NULL is passed.
     NullValue {
-        /// The job's parameter.
+        /// Parameter of the job.
         param: String,
     },
-    /// Which of two comes first is not said by the data; for now the other does.
+    /// The data does not decide the order of two jobs; the draft chooses one.
     OpenOrder {
-        /// The one that comes first for now.
+        /// The job that comes first in the draft.
         other: JobCode,
-        /// Where they meet.
+        /// The table on which they conflict.
         table: String,
     },
-    /// The other changes rows that this one reads.
+    /// The other job changes rows that this one reads.
     LikelyOrder {
-        /// The one that comes first for now.
+        /// The job that comes first in the draft.
         other: JobCode,
-        /// Where they meet.
+        /// The table on which they conflict.
         table: String,
     },
-    /// More questions of order than are listed.
+    /// More undecided orders than are listed.
     MoreOrders {
-        /// How many.
+        /// Their number.
         count: usize,
     },
-    /// Each makes what the next reads, in a circle.
+    /// A cycle in which each job produces the input of the next.
     Cycle {
-        /// The circle.
+        /// The jobs of the cycle.
         jobs: Vec<JobCode>,
     },
     /// A procedure that others call: it is part of their jobs.
     CalledByOthers {
         /// The procedure.
         routine: String,
-        /// Who calls it.
+        /// Its callers.
         callers: Vec<String>,
     },
     /// A procedure that does nothing but call others.
     OnlyCalls {
         /// The procedure.
         routine: String,
-        /// How many it calls.
+        /// Number of its calls.
         calls: usize,
     },
-    /// No job can be made of a procedure.
+    /// A procedure that cannot become a job.
     NoJob {
         /// The procedure.
         routine: String,
-        /// Why.
         why: String,
     },
     /// A step of a master that runs only under a condition.
@@ -116,9 +113,9 @@ pub enum DraftMatter {
         /// The line of the block.
         line: u32,
     },
-    /// Something that a master does itself, kept as a place in the order.
+    /// An action of the master itself, kept as a placeholder in the order.
     Gate {
-        /// What.
+        /// Kind of the action.
         what: GateMatter,
         /// Its text.
         text: String,
@@ -129,39 +126,39 @@ pub enum DraftMatter {
     Handler {
         /// Its line.
         line: u32,
-        /// What it calls.
+        /// The routines that it calls.
         calls: Vec<String>,
     },
-    /// A variable of a session that another job, or the master, sets: a job has a session of its own.
+    /// A session variable that another job, or the master, sets: a job has a separate session.
     SessionVariable {
         /// The variable.
         variable: String,
-        /// The jobs that set it; none where only the master does.
+        /// The jobs that set it; none if only the master does.
         set_by: Vec<JobCode>,
     },
-    /// A master that runs as one transaction, or divides its work into some.
+    /// A master that runs as one transaction, or controls transactions.
     Transaction {
-        /// Where it says so; none where the server does it.
+        /// The line that controls them; none if the server does.
         line: Option<u32>,
     },
 }
 
-/// What a place in the order stands for.
+/// The kind of action that a placeholder represents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateMatter {
-    /// SQL that is made at run time.
+    /// Dynamic SQL.
     Dynamic,
     /// An error is raised.
     Abort,
     /// The master ends.
     EarlyEnd,
-    /// A statement that cannot be taken over; why.
+    /// A statement that cannot be converted, with the reason.
     Statement(String),
 }
 
 impl DraftMatter {
-    /// Whether people must decide; else it is worth knowing.
+    /// Whether the user must decide; otherwise it is information.
     pub fn is_question(&self) -> bool {
         !matches!(
             self,
@@ -169,7 +166,7 @@ impl DraftMatter {
         )
     }
 
-    /// A sentence.
+    /// The comment as a sentence.
     pub fn describe(&self, lang: Lang) -> String {
         match lang {
             Lang::En => self.in_english(),
@@ -296,7 +293,7 @@ impl DraftMatter {
     }
 }
 
-/// What a master hands in, and what a job hands back under that name.
+/// What a master passes, and what a job returns under that name.
 type Origins<'a> = (&'a Option<(String, u32)>, &'a Option<(JobCode, String)>);
 
 fn describe_unknown(param: &str, asked_as: &str, origins: Origins<'_>, lang: Lang) -> String {
@@ -408,7 +405,7 @@ fn list_places(places: &[TextPlace]) -> String {
     first_few(&places.iter().map(TextPlace::to_string).collect::<Vec<_>>())
 }
 
-/// The first few of a list.
+/// The first few items of a list.
 fn first_few(all: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown = all.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -9,7 +9,7 @@ use crate::lineage::catalogue::{BodyText, CatalogueRoutine, RoutineLanguage};
 use crate::lineage::words::{TokenSlice, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// Whether the body fills a parameter before it reads it, on every way through it. No when that is not certain.
+/// Whether the body sets a parameter before it reads it, on every path. `false` if that is uncertain.
 pub(super) fn is_only_handed_back(
     routine: &CatalogueRoutine,
     name: &str,
@@ -43,7 +43,7 @@ impl ParamBody<'_> {
     }
 
     fn fills_first(&self) -> bool {
-        // $1 and aliases are other names for it.
+        // $1 and aliases also refer to it.
         let has_other_name = |at: usize| {
             matches!(self.all[at].token, Token::Placeholder(_)) || self.words.is_word(at, "ALIAS")
         };
@@ -66,7 +66,7 @@ impl ParamBody<'_> {
         self.is_target(start, first, end) && self.mentions(start, end) == 1
     }
 
-    /// Whether no branch, loop or early exit precedes a place.
+    /// Whether no branch, loop or early exit precedes an index.
     fn is_always_reached(&self, place: usize) -> bool {
         let words = self.words;
         let mut open: Vec<bool> = Vec::new();
@@ -97,7 +97,7 @@ impl ParamBody<'_> {
         !open.contains(&true)
     }
 
-    /// Whether the place in a statement is one that is filled.
+    /// Whether the index within a statement is an assignment target.
     fn is_target(&self, start: usize, place: usize, end: usize) -> bool {
         let words = self.words;
         let is_sign =
@@ -109,7 +109,7 @@ impl ParamBody<'_> {
             return is_sign;
         }
         let into = words.find_from(start, |w, i| i >= end || w.is_word(i, "INTO"));
-        // INSERT INTO t … is no target; its RETURNING … INTO is not looked for.
+        // INSERT INTO t … is not a target; its RETURNING … INTO is not examined.
         if into >= place || !words.is_one_of(start, &["SELECT", "WITH", "EXECUTE"]) {
             return false;
         }

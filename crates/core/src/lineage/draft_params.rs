@@ -1,4 +1,4 @@
-//! Parameters of drafted jobs: names, directions and types of the catalogue, with the values that are known.
+//! Drafts the parameters of jobs: names, directions and types from the catalogue, with the known values.
 
 use crate::domain::id::JobCode;
 use crate::domain::job::{Param, ParamDecl, ParamMode, ParamNeed, ParamType, Secrecy};
@@ -17,29 +17,29 @@ use std::collections::BTreeMap;
 pub(super) struct DraftedParams {
     pub(super) params: Vec<Param>,
     pub(super) matters: Vec<DraftMatter>,
-    /// Steps whose outputs are taken.
+    /// Steps whose outputs the job uses.
     pub(super) steps: Vec<usize>,
 }
 
-/// What gives the parameters of jobs their values.
+/// Assigns values to the parameters of jobs.
 #[derive(Debug)]
 pub(super) struct ParamDrafter {
     dialect: DialectName,
-    /// What each batch is asked for.
+    /// Parameters that each batch must provide.
     asked: BTreeMap<String, ParamType>,
-    /// Codes of the steps of a master; none where a step became no call.
+    /// Codes of the steps of a master; none for a step that did not become a call.
     pub(super) codes: Vec<Option<JobCode>>,
     /// Types of a master's own parameters, by name in lower case.
     pub(super) master_types: BTreeMap<String, ParamType>,
 }
 
 impl ParamDrafter {
-    /// One that knows of nothing yet.
+    /// A drafter without any parameters.
     pub(super) fn new(dialect: DialectName) -> Self {
         Self { dialect, asked: BTreeMap::new(), codes: Vec::new(), master_types: BTreeMap::new() }
     }
 
-    /// What each batch is asked for, as the group declares it.
+    /// The parameters that each batch must provide, as declarations of the group.
     pub(super) fn declared(&self) -> Vec<ParamDecl> {
         let one = |(name, ty): (&String, &ParamType)| ParamDecl {
             name: name.clone(),
@@ -51,7 +51,7 @@ impl ParamDrafter {
         self.asked.iter().map(one).collect()
     }
 
-    /// The parameters of a routine, with what a master hands in; without a master nothing is known but names.
+    /// The parameters of a routine with the values that a master passes; without a master only names are known.
     pub(super) fn draft(
         &mut self,
         code: &JobCode,
@@ -114,7 +114,7 @@ impl ParamDrafter {
             .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
             .collect();
         let asked_as = match from {
-            // Of one name in many procedures it is taken that one value is meant.
+            // The same name in several procedures is assumed to mean the same value.
             None => param.name.to_lowercase(),
             Some(_) => format!("{stem}_{}", param.name.to_lowercase()),
         };
@@ -129,7 +129,7 @@ impl ParamDrafter {
         format!("${{params.{asked_as}}}")
     }
 
-    /// Declares what each batch is asked for; two uses with different types make it a text.
+    /// Declares a parameter of the batch; two uses with different types make it a text.
     fn declare(&mut self, name: &str, ty: ParamType) {
         let known = self.asked.entry(name.to_owned()).or_insert(ty);
         if *known != ty {
@@ -148,7 +148,7 @@ impl ParamDrafter {
             MasterValue::Constant(text) if !text.contains("${") && !text.contains('\0') => {
                 let decl = ParamDecl { ty: param.ty, ..ParamDecl::plain(&param.name, text) };
                 if check_declared(&decl).is_err() {
-                    // The server makes of it what the type wants, as it does in the master.
+                    // The server converts the text to the parameter's type, as it does in the master.
                     param.ty = ParamType::Text;
                 }
                 Some(text.clone())
@@ -217,7 +217,7 @@ impl ParamDrafter {
     }
 }
 
-/// What a caller hands in for a parameter.
+/// What a caller passes for a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum HandedIn {
     /// Nothing: the routine's default.
@@ -228,13 +228,13 @@ pub(super) enum HandedIn {
     Value(MasterValue),
 }
 
-/// Whether a job can bind a parameter of this name.
+/// Whether a job can bind a parameter with this name.
 pub(super) fn is_usable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Whether a name says that it holds the batch number.
+/// Whether a name suggests the batch number.
 pub(super) fn is_batch_no(name: &str) -> bool {
     let name = name.to_lowercase();
     let stem = ["p_", "in_", "i_", "v_", "pi_", "par_", "_"]
@@ -244,7 +244,7 @@ pub(super) fn is_batch_no(name: &str) -> bool {
     ["batch_no", "batchno", "batch_number", "batch_num", "batch"].contains(&stem)
 }
 
-/// The type of a job's parameter for one of a server.
+/// The type of a job's parameter for a type of the server.
 pub(super) fn param_type(type_name: &str) -> ParamType {
     let lower = type_name.to_ascii_lowercase();
     let head = lower.split(['(', ' ']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Reads expressions and conditions: columns that are read, functions that are called, what a value may be.
+//! Analyses expressions and conditions: columns read, functions called, possible values.
 
 use crate::lineage::access::CallKind;
 use crate::lineage::flow::{FlowOperand, ValueFlow};
@@ -9,7 +9,7 @@ use sqlparser::ast::{
     FunctionArgExpr, FunctionArguments, Query, UnaryOperator, Value, WindowSpec, WindowType,
 };
 
-/// Functions that run the text they are handed, or another server's.
+/// Functions that execute the text that they receive, possibly on another server.
 const RUNS_TEXT: [&str; 12] = [
     "dblink",
     "dblink_exec",
@@ -25,13 +25,13 @@ const RUNS_TEXT: [&str; 12] = [
     "ts_stat",
 ];
 
-/// Whether a function runs the text it is handed.
+/// Whether a function executes the text that it receives.
 pub(super) fn runs_text(name: &str) -> bool {
     RUNS_TEXT.contains(&name.to_ascii_lowercase().as_str())
 }
 
 impl StatementReader<'_> {
-    /// Reads a condition that all rows of interest fulfil.
+    /// Analyses a condition that all relevant rows fulfil.
     pub(super) fn condition(&mut self, expr: &Expr) -> ScopeResult<()> {
         match expr {
             Expr::Nested(inner) => self.condition(inner),
@@ -128,7 +128,7 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    /// `a OR b`: a column is narrowed where every branch narrows it.
+    /// `a OR b`: a column is narrowed if every branch narrows it.
     fn alternatives(&mut self, expr: &Expr) -> ScopeResult<()> {
         let mut branches = Vec::new();
         let mut open = vec![expr];
@@ -166,9 +166,9 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    /// Reads a subquery that stands for a value; what its first column may be.
+    /// Analyses a scalar subquery; returns the possible values of its first column.
     pub(super) fn subquery(&mut self, query: &Query) -> ScopeResult<ValueFlow> {
-        // What an outer join says is of its own tables; a subquery's tables are its own.
+        // The limit of an outer join concerns its own tables; the tables of a subquery are separate.
         let narrowed = self.narrowed.take();
         let relation = self.query(query);
         self.narrowed = narrowed;
@@ -179,7 +179,7 @@ impl StatementReader<'_> {
         })
     }
 
-    /// Reads any expression.
+    /// Analyses any expression.
     pub(super) fn expression(&mut self, expr: &Expr) -> ScopeResult<FlowOperand> {
         match expr {
             Expr::Identifier(ident) => {
@@ -264,7 +264,7 @@ impl StatementReader<'_> {
         Ok(FlowOperand::from_flow(flow))
     }
 
-    /// The parts of an expression whose value is not followed.
+    /// Analyses the parts of an expression whose value is not tracked.
     fn parts(&mut self, expr: &Expr) -> ScopeResult<()> {
         if let Some(operands) = operands(expr) {
             return self.read_expressions(operands);
@@ -404,7 +404,7 @@ impl StatementReader<'_> {
     pub(super) fn procedure_call(&mut self, function: &Function) -> ScopeResult<()> {
         let before = self.calls.len();
         self.function(function)?;
-        // Arguments were read first: the call itself is the last one.
+        // Arguments are analysed first, so the call itself is the last one.
         if self.calls.len() > before
             && let Some(call) = self.calls.last_mut()
         {
@@ -414,7 +414,7 @@ impl StatementReader<'_> {
     }
 }
 
-/// The operands of an expression that has one or two of them, and nothing else.
+/// The operands of an expression that consists of one or two operands only.
 fn operands(expr: &Expr) -> Option<Vec<&Expr>> {
     match expr {
         Expr::IsFalse(one)
@@ -448,7 +448,7 @@ fn operands(expr: &Expr) -> Option<Vec<&Expr>> {
     }
 }
 
-/// What a literal is; a placeholder is a parameter of the job.
+/// The value of a literal; a placeholder is a parameter of the job.
 fn literal(value: &Value) -> ValueFlow {
     match value {
         Value::Number(number, _) => ValueFlow::value(SliceValue::Number(number.clone())),
@@ -466,10 +466,10 @@ fn literal(value: &Value) -> ValueFlow {
     }
 }
 
-/// A cast keeps a value where the type can hold it as it is: a text that is cut short, a rounded number and the day of
-/// a moment are other values.
+/// A cast keeps a value if the type can represent it unchanged: a truncated text, a rounded number and the date of a
+/// timestamp are different values.
 fn cast_flow(flow: ValueFlow, data_type: &DataType) -> ValueFlow {
-    // A column that is cast may hold what no comparison of texts can tell.
+    // A cast column may hold values that a comparison of texts cannot decide.
     if !flow.from.is_empty() {
         return ValueFlow::unknown();
     }

@@ -1,8 +1,7 @@
-//! Analyses a statement by its words when the parser refuses it; also used for data definition,
-//! which needs no more.
+//! Scans a statement for keywords when the parser refuses it; also used for data definition, which needs no more.
 //!
-//! Tables are the names after FROM, JOIN, INTO, UPDATE and TABLE, with all rows and columns. So it
-//! reports too much rather than too little.
+//! Tables are the names after FROM, JOIN, INTO, UPDATE and TABLE, with all rows and columns. The result therefore
+//! contains too much rather than too little.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{Access, AccessMode, Argument, CallKind, ObjectName, RoutineCall};
@@ -10,7 +9,7 @@ use crate::lineage::words::{TokenSlice, name_of};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::BTreeSet;
 
-/// What was found.
+/// The findings of a scan.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WordFacts {
     pub(super) accesses: Vec<Access>,
@@ -18,12 +17,12 @@ pub(super) struct WordFacts {
     pub(super) temporary: BTreeSet<String>,
 }
 
-/// Tokens between a function's bracket and its FROM at most: `extract(year FROM x)`.
+/// Maximum number of tokens between a function's parenthesis and its FROM: `extract(year FROM x)`.
 const LOOK_BACK: usize = 60;
-/// Longest statement in which arguments are counted, in tokens.
+/// Maximum length of a statement in which arguments are counted, in tokens.
 const COUNTED_MAX: usize = 2_000;
 
-/// Words that stand before `(` and call nothing.
+/// Keywords before `(` that are not function calls.
 const NO_FUNCTIONS: [&str; 34] = [
     "IN",
     "VALUES",
@@ -61,10 +60,10 @@ const NO_FUNCTIONS: [&str; 34] = [
     "RETURNING",
 ];
 
-/// First words of statements in which TABLE stands before what is defined, and not before what is read.
+/// First keywords of statements in which TABLE precedes what is defined, not what is read.
 const DEFINES: [&str; 7] = ["TRUNCATE", "DROP", "CREATE", "ALTER", "RENAME", "LOAD", "LOCK"];
 
-/// Reads a query or a change of rows by its words.
+/// Scans a query or a change of rows.
 pub(super) fn read_by_words(tokens: &[TokenWithSpan], dialect: DialectName) -> WordFacts {
     let mut reader = WordReader {
         words: TokenSlice(tokens),
@@ -85,14 +84,13 @@ struct WordReader<'t> {
     words: TokenSlice<'t>,
     tokens: &'t [TokenWithSpan],
     dialect: DialectName,
-    /// The place behind the end of each bracket.
+    /// For each parenthesis, the index after its end.
     closes: Vec<usize>,
     common: BTreeSet<String>,
     found: WordFacts,
 }
 
-/// For each opening bracket the place behind its end, in one pass: scanning for each would take time in the square of
-/// a text's length.
+/// The index after the end of each opening parenthesis, in one pass: a scan for each would take quadratic time.
 fn closing_brackets(tokens: &[TokenWithSpan]) -> Vec<usize> {
     let mut closes = vec![tokens.len(); tokens.len()];
     let mut open = Vec::new();
@@ -115,7 +113,7 @@ impl WordReader<'_> {
         self.closes.get(at).copied().unwrap_or(self.tokens.len())
     }
 
-    /// Names that are followed by `AS (`: common table expressions.
+    /// Names before `AS (`: common table expressions.
     fn common_tables(&mut self) {
         if !(0..self.words.len()).any(|at| self.words.is_word(at, "WITH")) {
             return;
@@ -196,7 +194,7 @@ impl WordReader<'_> {
         false
     }
 
-    /// A list of tables with aliases: `a x, (b, c), (SELECT …) z`. Brackets are kept on a stack of their ends.
+    /// A list of tables with aliases: `a x, (b, c), (SELECT …) z`. The ends of parentheses are kept on a stack.
     fn read_list(&mut self, from: usize, mode: AccessMode) {
         let words = self.words;
         let mut outer = Vec::new();
@@ -212,7 +210,7 @@ impl WordReader<'_> {
                 continue;
             }
             at = match self.name(at) {
-                // A query is met by itself.
+                // The scan reaches a query by itself.
                 _ if words.is_token(at, &Token::LParen) => self.after_brackets(at),
                 Some((name, next)) => self.listed(name, at, next, mode),
                 None => match outer.pop() {
@@ -234,7 +232,7 @@ impl WordReader<'_> {
         }
     }
 
-    /// A name in such a list, and the place behind it.
+    /// A name in such a list; returns the index after it.
     fn listed(&mut self, name: ObjectName, at: usize, next: usize, mode: AccessMode) -> usize {
         if self.words.is_token(next, &Token::LParen) && mode == AccessMode::Read {
             // A function.
@@ -295,7 +293,7 @@ impl WordReader<'_> {
         at
     }
 
-    /// A name of up to three parts, and the place behind it.
+    /// A name of up to three parts, and the index after it.
     fn name(&self, at: usize) -> Option<(ObjectName, usize)> {
         read_name(self.tokens, at, self.dialect)
     }
@@ -309,7 +307,7 @@ impl WordReader<'_> {
         while first >= 2 && words.is_token(first - 1, &Token::Period) {
             first -= 2;
         }
-        // INSERT INTO t (a, b) and CREATE TABLE t (…) call nothing.
+        // INSERT INTO t (a, b) and CREATE TABLE t (…) are not calls.
         let before = ["INTO", "TABLE", "EXISTS", "AS", "UPDATE", "JOIN"];
         if first > 0 && words.is_one_of(first - 1, &before) && !words.is_word(first - 1, "JOIN") {
             return;
@@ -320,7 +318,7 @@ impl WordReader<'_> {
     fn called(&mut self, at: usize, kind: CallKind) {
         let Some((routine, next)) = self.name(at) else { return };
         let mut arguments = Vec::new();
-        // How many there are only chooses between routines of one name.
+        // The number of arguments only selects between overloaded routines.
         if self.words.is_token(next, &Token::LParen) && self.tokens.len() <= COUNTED_MAX {
             let end = self.after_brackets(next).saturating_sub(1);
             let mut from = next + 1;
@@ -340,7 +338,7 @@ impl WordReader<'_> {
     }
 }
 
-/// A name of up to three parts, and the place behind it.
+/// A name of up to three parts, and the index after it.
 pub(super) fn read_name(
     tokens: &[TokenWithSpan],
     from: usize,
@@ -360,8 +358,8 @@ pub(super) fn read_name(
     Some((ObjectName { schema: parts.pop(), name }, at))
 }
 
-/// Reads TRUNCATE, DROP, CREATE, ALTER, RENAME, LOAD DATA, COPY, ANALYZE …: whole tables that change. Returns the
-/// place of a query within the statement (`CREATE TABLE t AS SELECT …`), if there is one.
+/// Scans TRUNCATE, DROP, CREATE, ALTER, RENAME, LOAD DATA, COPY, ANALYZE …: whole tables that change. Returns the index
+/// of a query within the statement (`CREATE TABLE t AS SELECT …`), if there is one.
 pub(super) fn read_definition(
     tokens: &[TokenWithSpan],
     dialect: DialectName,
@@ -375,7 +373,7 @@ pub(super) fn read_definition(
     if is_open {
         with_query = None;
     }
-    // CREATE TABLE t (SELECT …) AS … has its query in brackets.
+    // CREATE TABLE t (SELECT …) AS … has its query in parentheses.
     let in_brackets = (1..tokens.len().saturating_sub(1)).find(|at| {
         words.is_token(*at, &Token::LParen) && words.is_one_of(at + 1, &["SELECT", "WITH"])
     });
@@ -411,7 +409,7 @@ pub(super) fn read_definition(
     (found, with_query)
 }
 
-/// Places of tables in a statement of data definition.
+/// The indexes of tables in a data definition statement.
 fn definition_places(words: &TokenSlice<'_>, end: usize) -> Vec<(usize, AccessMode)> {
     let mut places = Vec::new();
     let first = words.word_at(0).unwrap_or_default().to_ascii_uppercase();

@@ -1,23 +1,22 @@
-//! Data flow: where the value of an expression comes from, and what equalities imply for columns.
+//! Tracks data flow: where the value of an expression comes from, and what equalities imply for columns.
 //!
-//! A statement's conditions become constraints "this column is one of the values of that flow";
-//! they are solved together, so that `a.batch_no = p AND b.batch_no = a.batch_no` constrains both
-//! tables.
+//! The conditions of a statement become constraints of the form "this column has one of the values of that flow". They
+//! are solved together, so that `a.batch_no = p AND b.batch_no = a.batch_no` constrains both tables.
 
 use crate::lineage::slice::{SliceValue, ValueSet};
 use std::collections::HashMap;
 
-/// Rounds in which constraints are solved; a chain of more equalities is cut, which only widens slices.
+/// Maximum number of solving rounds; a longer chain of equalities is cut, which only widens slices.
 const ROUNDS_MAX: usize = 12;
 
-/// Values and columns that one expression may be at most; more are taken as anything. A common table expression that is
+/// Maximum number of values and columns of one expression; more count as any value. A common table expression that is
 /// the union of another with itself would double them at each step.
 const PARTS_MAX: usize = 256;
 
-/// A column of one of the tables of a statement: place of the table, name.
+/// A column of a table of the statement: index of the table, name.
 pub(super) type ColumnRef = (usize, String);
 
-/// What an expression may be.
+/// The possible values of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ValueFlow {
     pub(super) known: ValueSet,
@@ -38,7 +37,7 @@ impl ValueFlow {
         Self { from: vec![column], ..Self::default() }
     }
 
-    /// What is one or the other.
+    /// The union of two flows.
     pub(super) fn either(mut self, other: Self) -> Self {
         self.is_unknown |= other.is_unknown;
         let is_large = self.known.len() + other.known.len() > PARTS_MAX
@@ -56,8 +55,8 @@ impl ValueFlow {
     }
 }
 
-/// A column that a condition may narrow. With a guard, only if the common table expression of that
-/// number is used once: a condition of one use does not apply to the rows of another.
+/// A column that a condition may narrow. With a guard, only if the common table expression of that number is used once:
+/// a condition on one use does not apply to the rows of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NarrowedColumn {
     pub(super) column: ColumnRef,
@@ -81,14 +80,14 @@ impl FlowOperand {
     }
 }
 
-/// That the rows that matter have in this column one of what a flow may be.
+/// A constraint: in the relevant rows, this column has one of the values of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct Constraint {
     pub(super) target: NarrowedColumn,
     pub(super) flow: ValueFlow,
 }
 
-/// What was found of each column: conditions that all hold.
+/// The conditions found for each column; all of them hold.
 pub(super) type Solution = HashMap<ColumnRef, Vec<ValueSet>>;
 
 /// Solves constraints. `uses` counts how often each common table expression is read.
@@ -113,7 +112,7 @@ pub(super) fn solve(constraints: &[Constraint], uses: &[usize]) -> Solution {
     solution
 }
 
-/// The values that a flow may be; none when it may be anything.
+/// The values of a flow; `None` if it may be anything.
 pub(super) fn values_of(flow: &ValueFlow, solution: &Solution) -> Option<ValueSet> {
     if flow.is_unknown {
         return None;

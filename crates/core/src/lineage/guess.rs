@@ -1,4 +1,4 @@
-//! What the literals of a body with SQL made at run time suggest: tables that it may touch, never all of them.
+//! Guesses accesses from the literals of a body with dynamic SQL: tables that it may touch, never a complete list.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::Access;
@@ -6,10 +6,10 @@ use crate::lineage::fallback::{read_by_words, read_definition};
 use crate::lineage::words::{TokenSlice, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// Guesses at most.
+/// Maximum number of guesses.
 const GUESSES_MAX: usize = 1_000;
 
-/// What literals of a body name, where they look like SQL.
+/// The accesses in those literals of a body that look like SQL.
 pub(super) fn guess_from_literals(body: &[TokenWithSpan], dialect: DialectName) -> Vec<Access> {
     let mut found: Vec<Access> = Vec::new();
     for (at, one) in body.iter().enumerate() {

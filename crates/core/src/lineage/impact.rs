@@ -1,4 +1,5 @@
-//! What a change of a table's rows reaches: who reads them, what those write, who reads that.
+//! Computes the impact of a change to a table: its readers, the tables that they write, the readers of those, and so
+//! on.
 
 use crate::lineage::access::AccessMode;
 use crate::lineage::conflict::JobLineage;
@@ -10,39 +11,37 @@ use std::collections::VecDeque;
 /// A job that touches a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TableUse {
-    /// The job.
     pub job: String,
-    /// What it does: `reads`, `updates` …
+    /// The verbs of its accesses: `reads`, `updates` …
     pub verbs: Vec<&'static str>,
 }
 
-/// A job that a change reaches by data.
+/// A job that a change reaches through data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReachedJob {
-    /// The job.
     pub job: String,
-    /// The job whose rows it reads; none when it reads the table itself.
+    /// The job whose rows it reads; none if it reads the table itself.
     pub through: Option<String>,
-    /// The table that it reads there.
+    /// The table that it reads.
     pub table: String,
-    /// Parts of it are not known, so that it may hand on more.
+    /// Whether parts of it are unknown, so that it may affect more tables.
     pub is_partly_known: bool,
 }
 
-/// What hangs on a table.
+/// The impact of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TableImpact {
-    /// Jobs that write it.
+    /// Jobs that write the table.
     pub writers: Vec<TableUse>,
-    /// Jobs that read it.
+    /// Jobs that read the table.
     pub readers: Vec<TableUse>,
-    /// Jobs that a change of it reaches, the nearest first.
+    /// Jobs that a change of the table reaches, nearest first.
     pub reached: Vec<ReachedJob>,
-    /// Jobs that may touch it too, because they are not wholly known.
+    /// Jobs with incomplete lineage, which may access the table too.
     pub unknown: Vec<String>,
 }
 
-/// Finds what hangs on a table, whose name may stand without its schema.
+/// Computes the impact of a table, whose name may omit the schema.
 pub fn find_impact(jobs: &[JobLineage], table: &str) -> TableImpact {
     let is_it = |one: &&JobAccess| {
         let name = &one.access.table;

@@ -1,5 +1,5 @@
-//! The accesses of a job of a definition: from its call or statements, the values of its
-//! parameters, and its checks.
+//! Computes the lineage of a job of a definition from its call or statements, the values of its parameters, and its
+//! checks.
 
 use crate::domain::id::SourceName;
 use crate::domain::job::body::Items;
@@ -20,15 +20,15 @@ use std::collections::BTreeMap;
 /// A data source with its catalogue.
 #[derive(Clone, Debug)]
 pub struct LineageTarget {
-    /// Identifies server and database: two sources on one database have the same.
+    /// Identifies server and database: two sources on the same database have the same value.
     pub server: String,
-    /// The catalogue, or why there is none.
+    /// The catalogue, or why it is unavailable.
     pub catalogue: Result<Catalogue, String>,
-    /// Bodies that replace procedures where the database has none.
+    /// Bodies that replace procedures missing in the database.
     pub procedures: BTreeMap<String, String>,
 }
 
-/// What a job does, as far as it can be read.
+/// The lineage of a job, as far as it can be analysed.
 pub fn job_lineage(job: &JobDef, targets: &BTreeMap<SourceName, LineageTarget>) -> JobLineage {
     let mut reading = JobReading::default();
     match job.job_type.as_str() {
@@ -136,7 +136,7 @@ fn statements(job: &JobDef, text: &str, label: String) -> JobRoot {
     JobRoot::Statements { text: text.to_owned(), label, params }
 }
 
-/// What a parameter may hold: a fixed text, or a value that is one for the batch.
+/// The possible values of a parameter: a fixed text, or a symbol that has one value per batch.
 fn param_values(job: &JobDef, mode: ParamMode, value: Option<&str>) -> Option<ValueSet> {
     if mode == ParamMode::Out {
         return None;
@@ -154,7 +154,7 @@ fn param_values(job: &JobDef, mode: ParamMode, value: Option<&str>) -> Option<Va
     Some(ValueSet::from([value]))
 }
 
-/// A job's checks read after its body, before anything that waits for it.
+/// Adds a job's checks, which read after its body and before its dependents.
 fn read_checks(
     job: &JobDef,
     targets: &BTreeMap<SourceName, LineageTarget>,
@@ -179,8 +179,7 @@ fn read_checks(
     }
 }
 
-/// Adds the owner's declaration: for a table found in the texts it restricts the rows, any other
-/// table is added.
+/// Adds the owner's declaration: it narrows the rows of a table found in the texts, and adds any other table.
 fn add_declared(
     job: &JobDef,
     declared: &LineageDeclaration,
@@ -189,7 +188,7 @@ fn add_declared(
 ) {
     let target = job.source.as_ref().and_then(|source| targets.get(source));
     let catalogue = target.and_then(|target| target.catalogue.as_ref().ok());
-    // A script has no source: its tables are those of the only one there is.
+    // A script has no source: its tables belong to the only source there is.
     let only = (targets.len() == 1).then(|| targets.values().next()).flatten();
     let server = target.or(only).map_or(String::new(), |target| target.server.clone());
     let catalogue = catalogue.or(only.and_then(|target| target.catalogue.as_ref().ok()));
@@ -237,7 +236,7 @@ fn declared_table(text: &str, catalogue: Option<&Catalogue>) -> ObjectName {
     }
 }
 
-/// The rows of all declarations of a table: a column is narrowed where each of them narrows it.
+/// The rows of all declarations of a table: a column is narrowed if each of them narrows it.
 fn declared_slice(all: &[&DeclaredRows], table: &str) -> Slice {
     let same: Vec<&&DeclaredRows> = all.iter().filter(|rows| rows.table == table).collect();
     let mut slice = Slice::default();

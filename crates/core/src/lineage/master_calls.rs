@@ -1,9 +1,7 @@
-//! Reads a serial master procedure: its steps in execution order, and the values of its variables
-//! at each.
+//! Reads a serial master procedure: its steps in execution order, and the values of its variables at each step.
 //!
-//! One pass over the tokens with a stack of open blocks. Steps in IF, CASE, a loop or a block with
-//! a handler may run never, once or often: they are marked, and a variable assigned there is
-//! unknown afterwards.
+//! It scans the tokens once, with a stack of open blocks. A step in IF, CASE, a loop or a block with a handler may run
+//! never, once or often: such steps are marked, and a variable assigned there is unknown afterwards.
 
 use crate::domain::source::DialectName;
 use crate::lineage::catalogue::{Catalogue, CatalogueRoutine};
@@ -17,10 +15,10 @@ use crate::lineage::words::{TokenSlice, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::BTreeSet;
 
-/// Longest piece of a master's text that is kept for a message, in characters.
+/// Maximum length of an excerpt of the master's text in a message, in characters.
 const EXCERPT_MAX: usize = 100;
 
-/// Reads the body of a master; why not is a sentence.
+/// Reads the body of a master; on failure, returns the reason as a sentence.
 pub(super) fn read_master(
     master: &CatalogueRoutine,
     text: &str,
@@ -29,7 +27,7 @@ pub(super) fn read_master(
     let tokens = tokenize(text, catalogue.dialect, 1)
         .map_err(|none| format!("line {}: {}", none.line, none.why))?;
     let path = master.search_path.clone().unwrap_or_else(|| catalogue.search_path.clone());
-    // The first pass learns which variables are set anywhere: in a loop, a later round may have set them.
+    // The first pass collects all assigned variables: within a loop, a later iteration may have assigned them.
     let mut assigned = BTreeSet::new();
     for _ in 0..2 {
         let variables = MasterVariables::new(&master.params, std::mem::take(&mut assigned));
@@ -61,20 +59,20 @@ pub(super) enum FrameKind {
     Block,
 }
 
-/// Something that is open.
+/// An open block.
 struct Frame {
     kind: FrameKind,
     line: u32,
     text: String,
-    /// The steps before it.
+    /// Number of steps before it.
     first_step: usize,
-    /// Variables that were set in it.
+    /// Variables assigned in it.
     assigned: BTreeSet<String>,
     has_handler: bool,
     is_handler: bool,
 }
 
-/// Reads a body token by token.
+/// Scans a body token by token.
 pub(super) struct MasterReader<'t> {
     pub(super) text: &'t str,
     all: &'t [TokenWithSpan],
@@ -83,7 +81,7 @@ pub(super) struct MasterReader<'t> {
     pub(super) catalogue: &'t Catalogue,
     path: &'t [String],
     frames: Vec<Frame>,
-    /// The end of a handler that is one statement.
+    /// End of a handler that is a single statement.
     handler_end: Option<usize>,
     pub(super) variables: MasterVariables,
     plan: MasterPlan,
@@ -120,7 +118,7 @@ impl MasterReader<'_> {
         }
     }
 
-    // --- What opens and closes ---------------------------------------------------------------------
+    // --- Blocks ----------------------------------------------------------------------------------
 
     fn push_frame(&mut self, kind: FrameKind, text: String) {
         self.frames.push(Frame {
@@ -134,7 +132,7 @@ impl MasterReader<'_> {
         });
     }
 
-    /// Words that open, divide and close; true when it was one of them.
+    /// Handles keywords that open, divide or close a block; returns whether it was one.
     fn frame(&mut self, word: &str) -> bool {
         let (words, at) = (self.words, self.at);
         let is_call = words.is_token(at + 1, &Token::LParen);
@@ -195,7 +193,7 @@ impl MasterReader<'_> {
         true
     }
 
-    /// The next branch: what the one before set is not known in it.
+    /// Starts the next branch: variables assigned in the previous one are unknown in it.
     fn divide(&mut self) {
         let Some(frame) = self.frames.last() else { return };
         let (line, assigned) = (frame.line, frame.assigned.clone());
@@ -233,7 +231,7 @@ impl MasterReader<'_> {
             || self.handler_end.is_some_and(|end| self.at <= end)
     }
 
-    /// `EXCEPTION WHEN … THEN`: the rest of its block runs after a failure.
+    /// `EXCEPTION WHEN … THEN`: the rest of the block runs after a failure.
     fn open_exception(&mut self) {
         let line = self.words.line_at(self.at);
         if let Some(frame) = self.frames.last_mut() {
@@ -274,7 +272,7 @@ impl MasterReader<'_> {
         MasterValue::Unknown { text: self.excerpt(from, to), line: self.words.line_at(from) }
     }
 
-    /// What an expression is here.
+    /// The value of an expression at this place.
     pub(super) fn value(&self, from: usize, to: usize) -> MasterValue {
         let tokens = &self.all[from.min(to)..to];
         let known = read_value(tokens, self.dialect(), |name| {
@@ -283,7 +281,7 @@ impl MasterReader<'_> {
         known.unwrap_or_else(|| self.unknown(from, to))
     }
 
-    /// SET, DECLARE, `:=`, FETCH and what else fills variables; true when it was one of them.
+    /// Handles SET, DECLARE, `:=`, FETCH and other assignments; returns whether it was one.
     fn assignment(&mut self, word: &str) -> bool {
         let (words, at) = (self.words, self.at);
         let end = words.find_end(at);
@@ -335,7 +333,7 @@ impl MasterReader<'_> {
         }
     }
 
-    /// A declaration of MySQL: variables, a cursor, a condition or a handler.
+    /// A MySQL declaration: variables, a cursor, a condition or a handler.
     fn declare(&mut self, from: usize, end: usize) {
         let words = self.words;
         if !words.is_word(from + 1, "HANDLER") {
@@ -425,7 +423,7 @@ impl MasterReader<'_> {
         self.at = end + 1;
     }
 
-    /// The variables behind INTO.
+    /// The variables after INTO.
     pub(super) fn fill_targets(&mut self, from: usize, end: usize) {
         let mut at = self.words.find_from(from, |w, i| i >= end || w.is_word(i, "INTO")) + 1;
         while at < end {
@@ -445,7 +443,8 @@ impl MasterReader<'_> {
 
     // --- Steps -------------------------------------------------------------------------------------
 
-    /// What ends the master, a transaction or a statement without touching tables; true when it was one of them.
+    /// Handles keywords that end the master, a transaction or a statement without accessing tables; returns whether it
+    /// was one.
     fn control(&mut self, word: &str) -> bool {
         let (words, at) = (self.words, self.at);
         let end = words.find_end(at);
@@ -467,7 +466,7 @@ impl MasterReader<'_> {
             }
             "SIGNAL" | "RESIGNAL" | "ASSERT" => self.add_gate(GateReason::Abort, end),
             "RETURN" | "LEAVE" | "ITERATE" | "EXIT" | "CONTINUE" => {
-                // In a loop it is the loop's, and the last word of a body ends nothing early.
+                // In a loop it ends the loop, and the last word of a body ends nothing early.
                 let ends_loop = word != "RETURN" && self.is_in(FrameKind::Loop);
                 if !ends_loop && self.is_in(FrameKind::Condition) {
                     self.add_gate(GateReason::EarlyEnd, end);
@@ -496,17 +495,17 @@ impl MasterReader<'_> {
         }
     }
 
-    /// A call or a statement.
+    /// Handles a call or a statement.
     fn action(&mut self, word: &str) {
         let (at, end) = (self.at, self.words.find_end(self.at));
         if !matches!(word, "CALL" | "PERFORM") || !self.call(end) {
             self.statement(end);
         }
-        // Variables that a handler's statement filled are dealt with where they are assigned.
+        // Variables set by a handler's statement are processed where they are assigned.
         self.at = end.max(at) + 1;
     }
 
-    /// `CALL p(a, b)` and `PERFORM f(a)`; false when it is more than a call.
+    /// Handles `CALL p(a, b)` and `PERFORM f(a)`; returns false if it is more than a call.
     fn call(&mut self, end: usize) -> bool {
         let (words, at) = (self.words, self.at);
         let Some((routine, next)) = read_name(self.all, at + 1, self.dialect()) else {
@@ -549,7 +548,7 @@ impl MasterReader<'_> {
             };
             let param = params.as_ref().map(|all| param_at(all, place, names[place].as_deref()));
             match param {
-                // A routine that is not known may fill any of them.
+                // An unknown routine may set any of them.
                 None => self.assign(&variable, MasterValue::Output { step, param: None }),
                 Some(Some(param)) if param.is_output => {
                     let param = param.name.clone();
@@ -568,7 +567,7 @@ impl MasterReader<'_> {
         place.unwrap_or(self.text.len())
     }
 
-    /// The end of the text before a token.
+    /// The byte offset where the text before a token ends.
     pub(super) fn end_byte(&self, to: usize) -> usize {
         let end = self.text[..self.byte_at(to)].trim_end().len();
         end.max(self.byte_at(to.saturating_sub(1)))
@@ -578,7 +577,7 @@ impl MasterReader<'_> {
         self.text.get(self.byte_at(from)..self.end_byte(to)).unwrap_or_default()
     }
 
-    /// A piece of the text on one line.
+    /// An excerpt of the text on one line.
     pub(super) fn excerpt(&self, from: usize, to: usize) -> String {
         let line = self.slice(from, to).split_whitespace().collect::<Vec<_>>().join(" ");
         match line.char_indices().nth(EXCERPT_MAX) {

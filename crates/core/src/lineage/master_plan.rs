@@ -1,38 +1,38 @@
-//! The plan of a serial master procedure, as values: its steps in order, and its other statements.
+//! Defines the plan of a serial master procedure: its steps in order, and its other statements.
 
 use crate::lineage::access::{CatalogueParam, ObjectName};
 use crate::lineage::master_value::MasterValue;
 
-/// Why a step is ordered against all others.
+/// Why a step is ordered relative to all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Barrier {
     /// It runs only under a condition.
     Condition { text: String, line: u32 },
-    /// It runs as often as a loop goes round.
+    /// It runs once per iteration of a loop.
     Loop { text: String, line: u32 },
-    /// It stands in a block with a handler of failures.
+    /// It is in a block with an exception handler.
     Handler { line: u32 },
 }
 
-/// Something that the master does itself, and that no job can be made of.
+/// An action of the master itself that cannot become a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GateReason {
-    /// SQL that is made at run time.
+    /// Dynamic SQL.
     Dynamic,
-    /// It may stop the master with an error.
+    /// It may abort the master with an error.
     Abort,
     /// It may end the master early.
     EarlyEnd,
-    /// A statement that cannot be taken over.
+    /// A statement that cannot be converted.
     Statement { why: String },
 }
 
 /// An argument of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MasterArgument {
-    /// The parameter it is for, where it is named.
+    /// The name of its parameter, if given.
     pub(super) name: Option<String>,
-    /// What it is.
+    /// Its value.
     pub(super) value: MasterValue,
 }
 
@@ -41,20 +41,20 @@ pub(super) struct MasterArgument {
 pub(super) struct StatementValue {
     /// Its name, in lower case.
     pub(super) name: String,
-    /// Its type as the master declares it; empty where that is not known.
+    /// Its declared type; empty if unknown.
     pub(super) type_name: String,
-    /// What it holds.
+    /// Its value.
     pub(super) value: MasterValue,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StepAction {
-    /// Calls a routine.
+    /// A call of a routine.
     Call { routine: ObjectName, arguments: Vec<MasterArgument> },
-    /// Runs a statement of the master's own, with `:name` in place of variables.
+    /// A statement of the master itself, with `:name` in place of variables.
     Statement { text: String, values: Vec<StatementValue> },
-    /// Something else, which is kept as a place in the order.
+    /// Another action, kept as a placeholder in the order.
     Gate { reason: GateReason, text: String },
 }
 
@@ -66,23 +66,23 @@ pub(super) struct MasterStep {
     pub(super) barriers: Vec<Barrier>,
 }
 
-/// What the master does besides its steps.
+/// A property of the master besides its steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MasterHabit {
-    /// It handles failures; what its handler calls.
+    /// It has an exception handler; with the routines that the handler calls.
     Handler { line: u32, calls: Vec<String> },
-    /// It says where transactions begin and end.
+    /// It controls transactions.
     Transaction { line: u32 },
 }
 
-/// A master that was read.
+/// The plan of a master.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MasterPlan {
     pub(super) steps: Vec<MasterStep>,
     pub(super) habits: Vec<MasterHabit>,
 }
 
-/// The parameter that an argument is for.
+/// The parameter that receives an argument.
 pub(super) fn param_at<'p>(
     params: &'p [CatalogueParam],
     place: usize,

@@ -1,4 +1,4 @@
-//! Statements of a master procedure itself, which become jobs of type SQL where that is equivalent.
+//! Converts statements of the master procedure itself to jobs of type SQL where that is equivalent.
 
 use crate::lineage::access::ObjectName;
 use crate::lineage::closure::{JobRoot, trace_job};
@@ -8,8 +8,8 @@ use crate::lineage::slice::Binding;
 use sqlparser::tokenizer::Token;
 
 impl MasterReader<'_> {
-    /// Processes a statement of the master itself. A statement that only reads is no step: the
-    /// variables that it fills are followed where they are used.
+    /// Processes a statement of the master itself. A statement that only reads is no step: the variables that it sets
+    /// are resolved where they are used.
     pub(super) fn statement(&mut self, end: usize) {
         let (at, line) = (self.at, self.words.line_at(self.at));
         let text = self.slice(at, end).to_owned();
@@ -49,7 +49,8 @@ impl MasterReader<'_> {
         }
     }
 
-    /// A statement with `:name` in place of each variable, and what those hold; or why that cannot be done.
+    /// The statement with `:name` in place of each variable, and the values of these variables; or why it cannot be
+    /// converted.
     fn take_over(
         &self,
         end: usize,

@@ -1,4 +1,4 @@
-//! Values of the variables of a master procedure, as far as they are known without running it.
+//! Tracks the values of a master procedure's variables, as far as they are known without running it.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::CatalogueParam;
@@ -6,7 +6,7 @@ use crate::lineage::words::name_of;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a variable or an argument is.
+/// The value of a variable or an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MasterValue {
     /// A literal.
@@ -15,38 +15,38 @@ pub(super) enum MasterValue {
     Boolean(bool),
     /// NULL.
     Null,
-    /// What the master was called with; the name of its parameter.
+    /// A parameter of the master, by name.
     Param(String),
-    /// What a step handed back; without a name where its routine is not known.
+    /// An output of a step; without a parameter name if the routine is unknown.
     Output {
-        /// Place among the steps.
+        /// Index of the step.
         step: usize,
-        /// The routine's parameter.
+        /// Parameter of the routine.
         param: Option<String>,
     },
-    /// Unknown; with its origin.
+    /// An unknown value, with its origin.
     Unknown {
-        /// The text that makes it.
+        /// The text of its expression.
         text: String,
         /// Line of that text.
         line: u32,
     },
 }
 
-/// The variables of a master at one place of its text.
+/// The variables of a master at one place in its text.
 pub(super) struct MasterVariables {
     held: BTreeMap<String, MasterValue>,
-    /// Types as they are declared.
+    /// Declared types.
     types: BTreeMap<String, String>,
-    /// Those that an earlier pass saw set anywhere.
+    /// Variables that an earlier pass found assigned.
     known_assigned: BTreeSet<String>,
     assigned: BTreeSet<String>,
-    /// Variables that a handler assigns, at an unknown time.
+    /// Variables assigned in a handler, at an unknown time.
     volatile: BTreeSet<String>,
 }
 
 impl MasterVariables {
-    /// The parameters of the master, and the variables that are set anywhere in it, as far as that is known.
+    /// The parameters of the master, and the assigned variables if they are known.
     pub(super) fn new(params: &[CatalogueParam], known_assigned: BTreeSet<String>) -> Self {
         let named = params.iter().filter_map(|param| {
             let name = param.name.clone()?;
@@ -73,40 +73,40 @@ impl MasterVariables {
         !self.known_assigned.is_empty()
     }
 
-    /// Those that were set.
+    /// Variables assigned so far.
     pub(super) fn assigned(&self) -> &BTreeSet<String> {
         &self.assigned
     }
 
-    /// Whether there is a variable of this name, in lower case.
+    /// Whether a variable with this lower-case name exists.
     pub(super) fn is_variable(&self, name: &str) -> bool {
         name.starts_with('@') || self.held.contains_key(name)
     }
 
-    /// A variable is declared, with its type and the value it begins with.
+    /// Declares a variable with its type and initial value.
     pub(super) fn declare(&mut self, name: &str, type_name: &str, value: MasterValue) {
         self.held.insert(name.to_owned(), value);
         self.types.insert(name.to_owned(), type_name.to_owned());
     }
 
-    /// The type of a variable; empty where that is not known.
+    /// The type of a variable; empty if unknown.
     pub(super) fn type_name(&self, name: &str) -> &str {
         self.types.get(name).map_or("", String::as_str)
     }
 
-    /// A variable is set.
+    /// Assigns a variable.
     pub(super) fn set_value(&mut self, name: &str, value: MasterValue) {
         self.assigned.insert(name.to_owned());
         self.held.insert(name.to_owned(), value);
     }
 
-    /// A variable is set when something fails.
+    /// Marks a variable as assigned in a handler.
     pub(super) fn set_volatile(&mut self, name: &str) {
         self.assigned.insert(name.to_owned());
         self.volatile.insert(name.to_owned());
     }
 
-    /// What these variables hold depends on a branch that was taken or not.
+    /// Marks variables as unknown, because they depend on a branch.
     pub(super) fn forget(&mut self, names: &BTreeSet<String>, line: u32) {
         for name in names {
             let text = format!("{name} is set there under a condition or in a loop");
@@ -114,7 +114,7 @@ impl MasterVariables {
         }
     }
 
-    /// What a variable holds; none where there is no such variable or that is not known.
+    /// The value of a variable; `None` if the variable or its value is unknown.
     pub(super) fn value(&self, name: &str, is_in_loop: bool) -> Option<MasterValue> {
         let may_change = is_in_loop && self.known_assigned.contains(name);
         if may_change || self.volatile.contains(name) {
@@ -124,7 +124,7 @@ impl MasterVariables {
     }
 }
 
-/// Reads a literal or a variable's name; none when it is anything else.
+/// Parses a literal or the name of a variable; `None` for anything else.
 pub(super) fn read_value(
     tokens: &[TokenWithSpan],
     dialect: DialectName,
@@ -164,7 +164,7 @@ fn read_word(
     dialect: DialectName,
     variable: impl Fn(&str) -> Option<MasterValue>,
 ) -> Option<MasterValue> {
-    // MySQL takes double quotes for a text.
+    // In MySQL double quotes delimit a text.
     if word.quote_style == Some('"') && dialect == DialectName::Mysql {
         return Some(MasterValue::Constant(word.value.clone()));
     }

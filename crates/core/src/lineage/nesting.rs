@@ -1,18 +1,19 @@
-//! Measures the nesting depth of a statement before parsing it: its tree is walked by recursion,
-//! and a thread's stack is small.
+//! Measures the nesting depth of a statement before parsing it: the parser's tree is traversed recursively, and a
+//! thread's stack is small.
 
 use crate::lineage::words::TokenSlice;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// Deepest nesting of operators and brackets that the parser is given: its tree is walked by recursion.
+/// Maximum nesting of operators and parentheses for the parser: its tree is traversed recursively.
 const NESTING_MAX: usize = 150;
-/// Deepest nesting of brackets. The parser needs up to 100 KB of stack for a bracket in FROM (debug build), and a
-/// thread has 2 MB; brackets that hold a query or another bracket count as `BRACKET_COST`, others as one.
+/// Maximum nesting of parentheses. The parser needs up to 100 KB of stack for a parenthesis in FROM (debug build), and
+/// a thread has 2 MB. A parenthesis that contains a query or another parenthesis counts as `BRACKET_COST`, any other as
+/// one.
 const BRACKETS_MAX: usize = 30;
-/// Depth counted for a bracket that contains a query, or precedes another bracket.
+/// Depth of a parenthesis that contains a query, or precedes another parenthesis.
 const BRACKET_COST: usize = 3;
 
-/// Whether the parser's tree stays shallow: an estimate from brackets and operators.
+/// Whether the parser's tree stays shallow: an estimate from parentheses and operators.
 pub(super) fn is_shallow(tokens: &[TokenWithSpan]) -> bool {
     let words = TokenSlice(tokens);
     let mut levels = vec![NestingLevel::default()];
@@ -45,14 +46,14 @@ pub(super) fn is_shallow(tokens: &[TokenWithSpan]) -> bool {
     true
 }
 
-/// What is between an open bracket and its end.
+/// The content of an open parenthesis.
 #[derive(Clone, Copy, Default)]
 struct NestingLevel {
-    /// What the bracket itself costs.
+    /// The depth of the parenthesis itself.
     cost: usize,
-    /// Operators since the last comma.
+    /// Number of operators since the last comma.
     operators: usize,
-    /// The deepest part so far.
+    /// The maximum depth so far.
     deepest: usize,
 }
 

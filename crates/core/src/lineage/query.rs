@@ -1,4 +1,4 @@
-//! Reads SELECT: FROM, joins, derived tables, common table expressions, set operations.
+//! Analyses SELECT: FROM, joins, derived tables, common table expressions, set operations.
 
 use crate::lineage::access::{AccessMode, ColumnSet, ObjectName};
 use crate::lineage::flow::{FlowOperand, ValueFlow};
@@ -13,10 +13,10 @@ use sqlparser::ast::{
 };
 use std::rc::Rc;
 
-/// Columns that one condition may narrow at most; with more it narrows none.
+/// Maximum number of columns that one condition may narrow; a condition with more narrows none.
 const TARGETS_MAX: usize = 256;
 
-/// What a join says about rows that find no partner.
+/// How a join treats rows without a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JoinSide {
     Inner,
@@ -26,7 +26,7 @@ enum JoinSide {
 }
 
 impl StatementReader<'_> {
-    /// Reads a query; its tables are added, and what its columns are is returned.
+    /// Analyses a query: adds its tables, and returns its columns.
     pub(super) fn query(&mut self, query: &Query) -> ScopeResult<Relation> {
         let visible = self.common.len();
         if let Some(with) = &query.with {
@@ -60,10 +60,10 @@ impl StatementReader<'_> {
         self.common.truncate(visible);
         self.rename(&mut relation, &table.alias);
         if is_recursive && self.uses[number] > 0 {
-            // Each round reads the rows of the one before.
+            // Each iteration reads the rows of the previous one.
             relation.forget_flows();
         }
-        // Uses within itself do not count.
+        // Recursive uses do not count.
         self.uses[number] = 0;
         for column in &mut relation.columns {
             for target in &mut column.operand.targets {
@@ -71,7 +71,7 @@ impl StatementReader<'_> {
             }
         }
         if !relation.stars.is_empty() {
-            // What a `*` hands through is not narrowed from outside.
+            // Columns passed on by `*` are not narrowed from outside.
             self.uses[number] = 2;
         }
         self.common.push(CommonTable { name, relation, number });
@@ -212,7 +212,7 @@ impl StatementReader<'_> {
         Ok(relation)
     }
 
-    /// GROUP BY, HAVING and windows; true when rows of other values have a say in a row of the result.
+    /// Analyses GROUP BY, HAVING and windows; returns whether other rows affect a row of the result.
     fn select_tail(&mut self, select: &Select) -> ScopeResult<bool> {
         match &select.group_by {
             GroupByExpr::All(_) => {}
@@ -270,7 +270,7 @@ impl StatementReader<'_> {
                     _ => None,
                 };
                 let operand = self.expression(expr)?;
-                // What has no name can be asked for by none, except where a server invents one.
+                // No query can refer to an unnamed column, unless the server invents a name.
                 let name = name.or_else(|| Some(format!("?column {}", into.columns.len())));
                 into.columns.push(OutputColumn { name, operand });
             }
@@ -460,7 +460,7 @@ impl StatementReader<'_> {
         self.column_name(&alias.name).to_lowercase()
     }
 
-    /// `AS t (a, b)` names the columns anew.
+    /// `AS t (a, b)` renames the columns.
     fn rename(&self, relation: &mut Relation, alias: &TableAlias) {
         if alias.columns.is_empty() {
             return;
@@ -475,7 +475,7 @@ impl StatementReader<'_> {
     }
 }
 
-/// Whether a column is made by a window function.
+/// Whether a column is computed by a window function.
 fn has_window(item: &SelectItem) -> bool {
     match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {

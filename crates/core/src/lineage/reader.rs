@@ -1,4 +1,4 @@
-//! Reads a body: its pieces one after the other, then its variables, so that what is left names parameters alone.
+//! Analyses a body: first its pieces in order, then its variables, so that the result refers to parameters only.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{
@@ -22,14 +22,14 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Longest statement that the parser is given, in tokens; longer ones are read by words.
+/// Maximum length of a statement for the parser, in tokens; longer ones are scanned for keywords.
 const STATEMENT_MAX: usize = 40_000;
-/// Bodies within a body (`DO $$ … $$`).
+/// Maximum nesting of bodies (`DO $$ … $$`).
 const BODIES_MAX: usize = 2;
-/// Rounds in which variables are followed.
+/// Maximum number of rounds in which variables are resolved.
 const ROUNDS_MAX: usize = 8;
 
-/// How a text is to be read.
+/// How a text is analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyKind {
     /// The body of a procedure, with variables.
@@ -38,23 +38,23 @@ pub enum BodyKind {
     Sql,
 }
 
-/// A text to be read.
+/// A text to analyse.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceText<'t> {
-    /// The text of the body alone.
+    /// The text of the body only.
     pub text: &'t str,
-    /// The line of its first line, from 1.
+    /// The line number of its first line, counted from 1.
     pub first_line: u32,
-    /// How it is written.
+    /// How it is analysed.
     pub kind: BodyKind,
     /// Parameters of the routine.
     pub params: &'t [CatalogueParam],
-    /// Where unqualified names are looked for.
+    /// The search path for unqualified names.
     pub path: &'t [String],
 }
 
-/// Reads a body. What the catalogue knows of columns and parameters makes slices sharper; without it they are wider.
-/// Never fails: a place that cannot be read is in the result.
+/// Analyses a body. The more columns and parameters the catalogue knows, the narrower the slices. It never fails:
+/// places that cannot be parsed are part of the result.
 pub fn read_body(body: &SourceText<'_>, catalogue: &Catalogue) -> BodyFacts {
     let mut reader = BodyReader {
         body,
@@ -75,7 +75,7 @@ struct BodyReader<'b> {
     catalogue: &'b Catalogue,
     dialect: DialectName,
     variables: BTreeSet<String>,
-    /// What each variable is assigned; none is anything.
+    /// The values assigned to each variable; `None` means any value.
     assigned: BTreeMap<String, Vec<Option<ValueSet>>>,
     facts: BodyFacts,
 }
@@ -103,7 +103,7 @@ impl BodyReader<'_> {
     }
 
     fn learn_variables(&mut self, pieces: &[BodyPiece<'_>]) {
-        // `#variable_conflict use_column`: a name of both is the column's, so that none is taken for a variable.
+        // `#variable_conflict use_column`: an ambiguous name is the column's, so no name counts as a variable.
         if self.body.text.contains("use_column") {
             return;
         }
@@ -189,7 +189,7 @@ impl BodyReader<'_> {
         self.facts.unreadable.push(UnreadablePlace { line, why: why.to_owned() });
     }
 
-    /// `DO expression` of MySQL, `DO $$ … $$` of PostgreSQL.
+    /// `DO expression` of MySQL, and `DO $$ … $$` of PostgreSQL.
     fn read_do(&mut self, tokens: &[TokenWithSpan], depth: usize) {
         let body = tokens.iter().find_map(|one| match &one.token {
             Token::DollarQuotedString(text) => Some((text.value.clone(), one.span)),
@@ -209,7 +209,7 @@ impl BodyReader<'_> {
         }
     }
 
-    /// Variables that a CALL fills: those in places of OUT parameters; all where the routine is not known.
+    /// Variables that a CALL sets: those passed as OUT parameters, or all if the routine is unknown.
     fn call_targets(&mut self, tokens: &[TokenWithSpan]) {
         let Some((routine, next)) = read_name(tokens, 1, self.dialect) else { return };
         let words = TokenSlice(tokens);
@@ -238,7 +238,7 @@ impl BodyReader<'_> {
         }
     }
 
-    /// Reads a query or change; what the first column of its result may be.
+    /// Analyses a query or change; returns the possible values of the first column of its result.
     fn read_sql(&mut self, tokens: &[TokenWithSpan]) -> Option<ValueSet> {
         let is_procedural = self.body.kind == BodyKind::Procedural;
         let ready = rewrite(tokens, self.dialect, is_procedural);
@@ -278,7 +278,7 @@ impl BodyReader<'_> {
         if parser.peek_token().token != Token::EOF {
             return Err(UnsupportedSyntax("words behind the statement".to_owned()));
         }
-        // The reader borrows the variables while what it found is added here.
+        // The reader borrows the variables while its findings are added here.
         let variables = std::mem::take(&mut self.variables);
         let context = StatementContext {
             dialect: self.dialect,
@@ -332,7 +332,7 @@ impl BodyReader<'_> {
         values_of(flow, &solution)
     }
 
-    /// A statement that is made at run time, and what the literals of the body suggest.
+    /// A dynamic statement, and the accesses that the literals of the body suggest.
     fn read_dynamic(&mut self, words: &[TokenWithSpan], body: &[TokenWithSpan]) {
         let line = TokenSlice(words).line_at(0);
         let is_first = self.facts.dynamic.is_empty();
@@ -340,7 +340,7 @@ impl BodyReader<'_> {
         if is_first {
             self.facts.guesses = guess_from_literals(body, self.dialect);
         }
-        // EXECUTE 'text' || (SELECT …) USING (SELECT …): what makes it, and what is handed in, is read like any
+        // EXECUTE 'text' || (SELECT …) USING (SELECT …): the text's expression and the arguments are analysed like any
         // expression.
         let using = TokenSlice(words).find_from(0, |w, i| w.is_word(i, "USING"));
         if self.dialect == DialectName::Postgres {
@@ -354,7 +354,7 @@ impl BodyReader<'_> {
         }
     }
 
-    /// What every parameter and variable may be, in terms of parameters alone.
+    /// The possible values of every parameter and variable, in terms of parameters only.
     fn solve_variables(&self) -> Binding {
         let mut inputs = BTreeMap::new();
         for (at, param) in self.body.params.iter().enumerate() {
@@ -395,7 +395,7 @@ impl BodyReader<'_> {
                 break;
             }
         }
-        // A variable that nothing is known to fill may be filled in a way that is not followed.
+        // A variable without a known assignment may be set in a way that is not tracked.
         for values in solved.values_mut() {
             if values.as_ref().is_some_and(BTreeSet::is_empty) {
                 *values = None;
@@ -405,7 +405,7 @@ impl BodyReader<'_> {
     }
 }
 
-/// Replaces variables; parameters of a job (`:name`) and of a trigger's row stand for themselves.
+/// Replaces variables by their values; parameters of a job (`:name`) and of a trigger's row remain.
 fn bind_outer(values: &ValueSet, solved: &Binding) -> Option<ValueSet> {
     let is_outer = |name: &str| [":", "new.", "old."].iter().any(|start| name.starts_with(start));
     let mut outer = ValueSet::new();
@@ -421,7 +421,7 @@ fn bind_outer(values: &ValueSet, solved: &Binding) -> Option<ValueSet> {
     Some(bound)
 }
 
-/// Replaces variables in all that was found. Parameters of a job (`:name`) and of a trigger's row stand for themselves.
+/// Replaces variables in all findings. Parameters of a job (`:name`) and of a trigger's row remain.
 fn bind_facts(facts: &mut BodyFacts, solved: &Binding) {
     let with_outer = |values: &ValueSet| bind_outer(values, solved);
     for access in &mut facts.accesses {
@@ -438,7 +438,7 @@ fn bind_facts(facts: &mut BodyFacts, solved: &Binding) {
     }
 }
 
-/// A column that is assigned has afterwards what it had before, or the new value.
+/// After an assignment, a column has its old or its new value.
 fn widen(slice: &mut Slice, column: &str, values: Option<ValueSet>) {
     let before = slice.columns.remove(column);
     let first = before.and_then(|conditions| conditions.into_iter().next());
@@ -467,7 +467,7 @@ fn access_of(node: TableNode, slice: Slice) -> Access {
     }
 }
 
-/// Whether a statement makes a routine, trigger or event, whose body is no part of what is done now.
+/// Whether a statement creates a routine, trigger or event, whose body does not run now.
 fn is_routine(words: TokenSlice<'_>) -> bool {
     let kinds = ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "AGGREGATE", "RULE"];
     let stops = |w: TokenSlice<'_>, i: usize| {

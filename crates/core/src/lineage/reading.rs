@@ -1,4 +1,4 @@
-//! The lineage of a job: its accesses with their places, and the parts that cannot be analysed.
+//! Defines the lineage of a job: its accesses with their places, and the parts that cannot be analysed.
 
 use crate::lineage::access::Access;
 use serde::Serialize;
@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 /// A place in a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TextPlace {
-    /// The routine, view or trigger, or what the job's own text is called.
+    /// The routine, view or trigger, or the label of the job's own text.
     pub text: String,
-    /// Line in it, from 1.
+    /// Line within the text, counted from 1.
     pub line: u32,
 }
 
@@ -19,45 +19,43 @@ impl std::fmt::Display for TextPlace {
     }
 }
 
-/// Why a part of a job is not known.
+/// Why a part of a job is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum OpaqueReason {
-    /// The server hides a body from our user.
+    /// The server hides a body from the connected user.
     HiddenBody {
-        /// Whose.
+        /// Name of the routine or view.
         name: String,
-        /// What the DBA may run to show it.
+        /// The statement with which a DBA can grant access to it.
         grant: String,
     },
-    /// There is no such routine, or our user may not see it.
+    /// The routine does not exist, or the connected user may not see it.
     MissingRoutine {
-        /// Which.
+        /// Name of the routine.
         name: String,
     },
-    /// It is written in a language that is not read.
+    /// The language of the routine is not supported.
     Language {
-        /// The routine.
+        /// Name of the routine.
         name: String,
-        /// The language.
+        /// Its language.
         language: String,
     },
-    /// A place of a body could not be read.
+    /// A place in a body could not be parsed.
     Unreadable {
-        /// Why.
         why: String,
     },
-    /// It is no SQL: a script, a call over HTTP, an executor.
+    /// The body is not SQL: a script, an HTTP call, an executor.
     NotSql {
-        /// What it is.
+        /// What it is instead.
         what: String,
     },
-    /// Its data source could not be queried.
+    /// The data source could not be queried.
     SourceAway {
-        /// Why.
         why: String,
     },
-    /// More than so many bodies and tables hang on it.
+    /// The job depends on more bodies and tables than the limit.
     TooLarge {
         /// The limit.
         steps: usize,
@@ -84,46 +82,44 @@ impl std::fmt::Display for OpaqueReason {
     }
 }
 
-/// A part of a job that is not known.
+/// An unknown part of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpaquePart {
-    /// Where.
     pub place: TextPlace,
-    /// Why.
     pub reason: OpaqueReason,
 }
 
 /// An access of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobAccess {
-    /// The access, its table with the schema, its slice in terms of the job's values.
+    /// The access: its table with the schema, and its slice in terms of the job's values.
     #[serde(flatten)]
     pub access: Access,
-    /// The server and database of the table; names of different servers never meet.
+    /// Server and database of the table; tables of different servers are always distinct.
     pub server: String,
-    /// Where it is written.
+    /// Place of the access in a text.
     pub place: TextPlace,
 }
 
-/// All that is known of what a job does.
+/// The complete lineage of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JobReading {
-    /// What it certainly may do.
+    /// Accesses that the texts contain.
     pub accesses: Vec<JobAccess>,
-    /// What literals of statements that are made at run time suggest.
+    /// Accesses that literals of dynamic statements suggest.
     pub guesses: Vec<JobAccess>,
-    /// Statements that are made at run time.
+    /// Places of dynamic statements.
     pub dynamic: Vec<TextPlace>,
-    /// Parts that are not known.
+    /// Unknown parts.
     pub opaque: Vec<OpaquePart>,
-    /// Statements that were read by their words alone: rows and columns of them are not known.
+    /// Statements that were only scanned for keywords: their rows and columns are unknown.
     pub read_by_words: Vec<TextPlace>,
-    /// Routines, views and triggers that were read.
+    /// Routines, views and triggers that were analysed.
     pub bodies: BTreeSet<String>,
 }
 
 impl JobReading {
-    /// Adds what another part of the job does.
+    /// Adds the lineage of another part of the job.
     pub fn extend(&mut self, other: Self) {
         self.accesses.extend(other.accesses);
         self.guesses.extend(other.guesses);
@@ -133,7 +129,7 @@ impl JobReading {
         self.bodies.extend(other.bodies);
     }
 
-    /// Whether everything that it does is known.
+    /// Whether the lineage is complete.
     pub fn is_whole(&self) -> bool {
         self.dynamic.is_empty() && self.opaque.is_empty()
     }

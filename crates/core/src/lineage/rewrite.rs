@@ -1,20 +1,20 @@
-//! Takes out of a statement what the SQL parser refuses and no access depends on: `INTO variable`, index hints,
-//! `@v :=`, partitions, modifiers. Works on tokens, so that every name keeps its place in the text.
+//! Removes from a statement what the SQL parser refuses and no access depends on: `INTO variable`, index hints, `@v
+//! :=`, partitions, modifiers. It works on tokens, so every name keeps its place in the text.
 
 use crate::domain::source::DialectName;
 use crate::lineage::words::{TokenSlice, name_of};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-/// A statement made ready for the parser.
+/// A statement that is prepared for the parser.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rewritten {
     pub(super) tokens: Vec<TokenWithSpan>,
-    /// Variables that the statement fills.
+    /// Variables that the statement sets.
     pub(super) targets: Vec<String>,
 }
 
-/// Words that MySQL allows between the verb and the rest, and that change no access.
+/// Modifiers of MySQL after the verb, which change no access.
 const MODIFIERS: [&str; 11] = [
     "SQL_CALC_FOUND_ROWS",
     "SQL_NO_CACHE",
@@ -29,7 +29,7 @@ const MODIFIERS: [&str; 11] = [
     "CONCURRENT",
 ];
 
-/// Makes a statement ready. `is_procedural` says that `SELECT … INTO x` fills a variable and makes no table.
+/// Prepares a statement. `is_procedural` tells that `SELECT … INTO x` sets a variable instead of creating a table.
 pub(super) fn rewrite(
     tokens: &[TokenWithSpan],
     dialect: DialectName,
@@ -58,7 +58,7 @@ struct Rewriter<'t> {
     tokens: &'t [TokenWithSpan],
     dialect: DialectName,
     is_procedural: bool,
-    /// Where the first SET is.
+    /// Index of the first SET.
     set_at: Option<usize>,
     at: usize,
     depth: usize,
@@ -76,7 +76,7 @@ impl Rewriter<'_> {
         self.at += 1;
     }
 
-    /// Puts a keyword in place of `count` tokens.
+    /// Replaces `count` tokens by a keyword.
     fn put_value(&mut self, value: &str, keyword: Keyword, count: usize) {
         let span = self.tokens[self.at].span;
         let word = Word { value: value.to_owned(), quote_style: None, keyword };
@@ -103,7 +103,7 @@ impl Rewriter<'_> {
         self.dialect == DialectName::Mysql
     }
 
-    /// Skips what is left out; true when there was something.
+    /// Skips ignored syntax; returns whether there was any.
     fn skip_any(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
         if words.is_word(at, "INTO") && self.is_select_into() {
@@ -176,7 +176,7 @@ impl Rewriter<'_> {
         true
     }
 
-    /// Replaces what the parser knows by another word; true when there was something.
+    /// Replaces syntax by an equivalent that the parser supports; returns whether there was any.
     fn replace_any(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
         let units = ["YEAR_MONTH", "DAY_HOUR", "DAY_MINUTE", "DAY_SECOND", "HOUR_MINUTE"];
@@ -199,7 +199,7 @@ impl Rewriter<'_> {
             && words.is_token(at.wrapping_sub(1), &Token::LParen)
             && words.word_at(at).is_some()
         {
-            // The parser takes a literal alone there.
+            // The parser accepts only a literal here.
             self.put_token(Token::SingleQuotedString(String::new()));
         } else if words.is_token(at, &Token::Colon) && words.word_at(at + 1).is_some() {
             let name = words.word_at(at + 1).unwrap_or_default();
@@ -221,7 +221,7 @@ impl Rewriter<'_> {
         true
     }
 
-    /// Whether this INTO fills variables: not INSERT INTO, REPLACE INTO, MERGE INTO.
+    /// Whether this INTO sets variables: not INSERT INTO, REPLACE INTO or MERGE INTO.
     fn is_select_into(&self) -> bool {
         let (words, at) = (self.words, self.at);
         let before = |word: &str| at > 0 && words.is_word(at - 1, word);

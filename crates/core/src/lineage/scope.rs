@@ -1,4 +1,4 @@
-//! The names of a statement while it is read: tables, derived tables, common table expressions, variables.
+//! Resolves the names of a statement: tables, derived tables, common table expressions, variables.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{AccessMode, CallKind, ColumnSet, ConflictKey, ObjectName};
@@ -11,39 +11,39 @@ use sqlparser::ast::{Ident, ObjectNamePart, Spanned as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Tables, derived columns and scopes of one statement at most; more are read by words.
+/// Maximum number of tables, derived columns and scopes in one statement; a larger one is scanned for keywords.
 pub(super) const NODES_MAX: usize = 1_000;
-/// How deep a column is looked for through `SELECT *` of `SELECT *`, and through how many sources at each step.
+/// Maximum depth of nested `SELECT *` through which a column is searched; [`STAR_WIDTH`] limits the sources per level.
 const STAR_DEPTH: usize = 4;
 /// See `STAR_DEPTH`.
 const STAR_WIDTH: usize = 8;
 
-/// That the parser's tree holds something that is not read here.
+/// The parser's tree contains an unsupported construct.
 #[derive(Clone, Debug)]
 pub(super) struct UnsupportedSyntax(pub(super) String);
 
 pub(super) type ScopeResult<T> = Result<T, UnsupportedSyntax>;
 
-/// What a statement is read with.
+/// Context of a statement.
 #[derive(Clone, Copy)]
 pub(super) struct StatementContext<'c> {
     pub(super) dialect: DialectName,
     /// Parameters and variables, in lower case.
     pub(super) variables: &'c BTreeSet<String>,
-    /// What is known of the server.
+    /// The catalogue of the server.
     pub(super) catalogue: &'c Catalogue,
-    /// Where unqualified names are looked for.
+    /// The search path for unqualified names.
     pub(super) path: &'c [String],
 }
 
 impl<'c> StatementContext<'c> {
-    /// The columns of a table, where the catalogue knows them.
+    /// The columns of a table, if the catalogue knows them.
     pub(super) fn columns_of(&self, name: &ObjectName) -> Option<&'c BTreeSet<String>> {
         self.catalogue.columns_of(&self.catalogue.resolve_table(name, self.path))
     }
 }
 
-/// A table that the statement touches.
+/// A table that the statement accesses.
 #[derive(Clone, Debug)]
 pub(super) struct TableNode {
     pub(super) name: ObjectName,
@@ -51,27 +51,27 @@ pub(super) struct TableNode {
     pub(super) read: ColumnSet,
     pub(super) written: ColumnSet,
     pub(super) conflict_key: Option<ConflictKey>,
-    /// Columns that are assigned, with what they get.
+    /// Assigned columns with their values.
     pub(super) assigned: BTreeMap<String, ValueFlow>,
     pub(super) line: u32,
 }
 
-/// What stands in FROM under a name.
+/// An entry of FROM with its name.
 #[derive(Clone, Debug)]
 pub(super) struct FromItem {
     pub(super) alias: String,
     pub(super) kind: SourceKind,
-    /// An outer join may put NULL in place of its columns.
+    /// Whether an outer join may replace its columns by NULL.
     pub(super) is_nullable: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum SourceKind {
-    /// A table, by its place in the statement.
+    /// A table, by its index in the statement.
     Table(usize),
     /// A query.
     Derived(Rc<Relation>),
-    /// A function, VALUES or whatever has no table.
+    /// A function, VALUES or another entry without a table.
     Opaque,
 }
 
@@ -79,30 +79,30 @@ pub(super) enum SourceKind {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Relation {
     pub(super) columns: Vec<OutputColumn>,
-    /// Sources of `*`, whose columns are all of the result's.
+    /// Entries of `*`, all of whose columns are part of the result.
     pub(super) stars: Vec<FromItem>,
 }
 
 impl Relation {
-    /// A result of which nothing is known.
+    /// A result about which nothing is known.
     pub(super) fn opaque() -> Self {
         let source =
             FromItem { alias: String::new(), kind: SourceKind::Opaque, is_nullable: false };
         Self { columns: Vec::new(), stars: vec![source] }
     }
 
-    /// Lets no condition from outside narrow its tables: rows that are left out have a say in the rest.
+    /// Prevents outer conditions from narrowing its tables, because rows that are filtered out affect the others.
     pub(super) fn forget_targets(&mut self) {
         for column in &mut self.columns {
             column.operand.targets.clear();
         }
-        // `*` would hand conditions through.
+        // `*` would pass conditions on.
         if !self.stars.is_empty() {
             *self = Self::opaque();
         }
     }
 
-    /// The same, and what its columns are is not known.
+    /// The same relation with unknown values in its columns.
     pub(super) fn forget_flows(&mut self) {
         self.forget_targets();
         for column in &mut self.columns {
@@ -130,7 +130,7 @@ pub(super) struct CommonTable {
     pub(super) number: usize,
 }
 
-/// A call that was met; what its arguments may be is known when the statement is read.
+/// A call; the possible values of its arguments are known after the statement is analysed.
 #[derive(Clone, Debug)]
 pub(super) struct MetCall {
     pub(super) routine: ObjectName,
@@ -139,18 +139,18 @@ pub(super) struct MetCall {
     pub(super) line: u32,
 }
 
-/// Reads one statement.
+/// Analyses one statement.
 pub(super) struct StatementReader<'c> {
     pub(super) context: StatementContext<'c>,
     pub(super) nodes: Vec<TableNode>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) scopes: Vec<NameScope>,
     pub(super) common: Vec<CommonTable>,
-    /// How often each common table expression is used.
+    /// The number of uses of each common table expression.
     pub(super) uses: Vec<usize>,
     pub(super) calls: Vec<MetCall>,
     pub(super) dynamic: Vec<u32>,
-    /// Conditions may narrow these tables alone, where an outer join says so.
+    /// The only tables that conditions may narrow, inside an outer join.
     pub(super) narrowed: Option<std::ops::Range<usize>>,
 }
 
@@ -169,7 +169,7 @@ impl<'c> StatementReader<'c> {
         }
     }
 
-    /// A column or alias as it is compared.
+    /// The normalized name of a column or alias.
     pub(super) fn column_name(&self, ident: &Ident) -> String {
         match self.context.dialect {
             DialectName::Postgres => {
@@ -200,7 +200,7 @@ impl<'c> StatementReader<'c> {
         line_of(name.span())
     }
 
-    /// Adds a table that is read.
+    /// Adds a table with read access.
     pub(super) fn add_node(&mut self, name: ObjectName, line: u32) -> ScopeResult<usize> {
         if self.nodes.len() >= NODES_MAX {
             return Err(UnsupportedSyntax(format!("more than {NODES_MAX} tables")));
@@ -225,7 +225,7 @@ impl<'c> StatementReader<'c> {
         self.common.iter().rev().find(|one| one.name == wanted)
     }
 
-    /// A name of one part: a variable, or a column of what is in scope.
+    /// An unqualified name: a variable, or a column in scope.
     pub(super) fn resolve(&mut self, column: &str) -> FlowOperand {
         let lower = column.to_lowercase();
         if self.context.variables.contains(&lower) {
@@ -244,7 +244,7 @@ impl<'c> StatementReader<'c> {
         FlowOperand::unknown()
     }
 
-    /// A name of two parts: of a table in scope, of a routine's own, of a trigger's row.
+    /// A name of two parts: of a table in scope, of the routine, or of a trigger's row.
     pub(super) fn resolve_qualified(&mut self, qualifier: &str, column: &str) -> FlowOperand {
         let alias = qualifier.to_lowercase();
         for depth in (0..self.scopes.len()).rev() {
@@ -266,7 +266,7 @@ impl<'c> StatementReader<'c> {
         FlowOperand::unknown()
     }
 
-    /// An unqualified column: of the one source that has it, else of none for certain.
+    /// An unqualified column: of the only entry that has it; otherwise its entry is uncertain.
     fn find_column(
         &mut self,
         sources: &[FromItem],
@@ -282,7 +282,7 @@ impl<'c> StatementReader<'c> {
             ([one], _) | ([], [one]) => self.column_of(one, column, depth),
             ([], []) => None,
             _ => {
-                // It may be of any of them: all of them count as read, and nothing is narrowed.
+                // It may belong to any of them: all count as read, and none is narrowed.
                 for source in possible {
                     self.column_of(source, column, depth);
                 }
@@ -291,7 +291,7 @@ impl<'c> StatementReader<'c> {
         }
     }
 
-    /// Whether a source has a column; none when that is not known.
+    /// Whether an entry has a column; `None` if unknown.
     fn has_column(&self, source: &FromItem, column: &str, depth: usize) -> Option<bool> {
         match &source.kind {
             SourceKind::Table(node) => {
@@ -323,7 +323,7 @@ impl<'c> StatementReader<'c> {
         }
     }
 
-    /// A column of a source, which counts as read.
+    /// A column of an entry, which counts as read.
     pub(super) fn column_of(
         &mut self,
         source: &FromItem,
@@ -362,7 +362,7 @@ impl<'c> StatementReader<'c> {
         Some(operand)
     }
 
-    /// All columns of a source are read; those of a query are read where it stands.
+    /// Marks all columns of an entry as read; those of a query are read at the query.
     pub(super) fn read_all(&mut self, source: &FromItem) {
         match &source.kind {
             SourceKind::Table(node) => self.nodes[*node].read = ColumnSet::All,
@@ -370,13 +370,13 @@ impl<'c> StatementReader<'c> {
         }
     }
 
-    /// That `one` equals `two`: each narrows the columns of the other.
+    /// Records that `one` equals `two`: each narrows the columns of the other.
     pub(super) fn equate(&mut self, one: &FlowOperand, two: &FlowOperand) {
         self.narrow(one, &two.flow);
         self.narrow(two, &one.flow);
     }
 
-    /// That `one` is something of `flow`.
+    /// Records that `one` is a value of `flow`.
     pub(super) fn narrow(&mut self, one: &FlowOperand, flow: &ValueFlow) {
         let narrowed = self.narrowed.clone();
         for target in &one.targets {

@@ -1,5 +1,5 @@
-//! Variables of a session (`@x` of MySQL) that one procedure sets and another reads: jobs have sessions of their own, so
-//! that nothing comes over.
+//! Finds session variables (MySQL's `@x`) that one procedure sets and another reads: jobs have separate sessions, so
+//! the values are lost.
 
 use crate::domain::source::DialectName;
 use crate::lineage::catalogue::{BodyText, Catalogue};
@@ -7,17 +7,17 @@ use crate::lineage::words::{TokenSlice, tokenize};
 use sqlparser::tokenizer::Token;
 use std::collections::BTreeSet;
 
-/// The variables of a session in some texts.
+/// The session variables in some texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SessionVariables {
-    /// Those that are set.
+    /// Variables that are set.
     pub(super) set: BTreeSet<String>,
-    /// Those that are mentioned at all.
+    /// All variables that occur.
     mentioned: BTreeSet<String>,
 }
 
 impl SessionVariables {
-    /// Those of the bodies of routines, by their full names.
+    /// The variables in the bodies of routines, given by full names.
     pub(super) fn of_bodies(bodies: &BTreeSet<String>, catalogue: &Catalogue) -> Self {
         let mut found = Self::default();
         if catalogue.dialect != DialectName::Mysql {
@@ -31,7 +31,7 @@ impl SessionVariables {
         found
     }
 
-    /// Adds those of a text of MySQL.
+    /// Adds the variables of a MySQL text.
     pub(super) fn add_text(&mut self, text: &str) {
         let Ok(tokens) = tokenize(text, DialectName::Mysql, 1) else { return };
         let words = TokenSlice(&tokens);
@@ -61,7 +61,7 @@ impl SessionVariables {
         }
     }
 
-    /// Those that are read without being set.
+    /// Variables that are read without being set.
     pub(super) fn taken(&self) -> impl Iterator<Item = &String> {
         self.mentioned.difference(&self.set)
     }

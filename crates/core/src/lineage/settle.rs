@@ -1,5 +1,5 @@
-//! What the catalogue adds to an access: names of columns by place, columns that change with others, keys of upserts,
-//! triggers that change the row first, conditions that go through a view.
+//! Refines an access by the catalogue: names of columns by position, derived columns, keys of upserts, BEFORE triggers,
+//! and conditions on views.
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{Access, AccessMode, Argument, ColumnSet, ConflictKey};
@@ -11,7 +11,7 @@ use crate::lineage::words::{TokenSlice, tokenize};
 use sqlparser::tokenizer::Token;
 use std::collections::BTreeSet;
 
-/// What each parameter of a routine is handed.
+/// The values passed for each parameter of a routine.
 pub(super) fn bind_arguments(routine: &CatalogueRoutine, arguments: &[Argument]) -> Binding {
     let mut binding = Binding::new();
     for (at, param) in routine.params.iter().enumerate() {
@@ -20,7 +20,7 @@ pub(super) fn bind_arguments(routine: &CatalogueRoutine, arguments: &[Argument])
         let by_name = arguments.iter().find(|argument| {
             argument.name.is_some() && argument.name.as_ref().map(|n| n.to_lowercase()) == name
         });
-        // A parameter without a name is handed what stands in its place.
+        // A parameter without a name takes the argument at its position.
         let by_place =
             arguments.get(at).filter(|argument| argument.name.is_none() || param.name.is_none());
         let values = by_name.or(by_place).and_then(|argument| argument.values.clone());
@@ -32,7 +32,7 @@ pub(super) fn bind_arguments(routine: &CatalogueRoutine, arguments: &[Argument])
     binding
 }
 
-/// The columns of the row a trigger sees.
+/// The columns of the row that a trigger receives.
 pub(super) fn row_binding(slice: &Slice) -> Binding {
     let mut binding = Binding::new();
     for (column, conditions) in &slice.columns {
@@ -44,8 +44,8 @@ pub(super) fn row_binding(slice: &Slice) -> Binding {
     binding
 }
 
-/// What a table's definition says beyond the statement: names of columns by place, columns that change with others,
-/// keys of upserts, triggers that change the row first.
+/// Refines an access by the definition of its table: names of columns by position, derived columns, keys of upserts,
+/// BEFORE triggers.
 pub(super) fn settle(mut access: Access, table: &Table, catalogue: &Catalogue) -> Access {
     let mut slice = Slice::default();
     for (column, conditions) in &access.slice.columns {
@@ -62,7 +62,7 @@ pub(super) fn settle(mut access: Access, table: &Table, catalogue: &Catalogue) -
     }
     access.slice = slice;
     if access.mode == AccessMode::Upsert {
-        // The row that is changed agrees with the new one in its key, and may differ in all else.
+        // The changed row has the same key as the new one, and may differ in all other columns.
         let is_key = |column: &str| match &access.conflict_key {
             Some(ConflictKey::Columns(key)) => key.contains(column),
             Some(ConflictKey::AnyKey) | None => {
@@ -93,7 +93,7 @@ pub(super) fn settle(mut access: Access, table: &Table, catalogue: &Catalogue) -
     access
 }
 
-/// The columns of its row that a trigger assigns: `NEW.a := …`, `SET NEW.a = …`.
+/// The columns that a trigger assigns in its row: `NEW.a := …`, `SET NEW.a = …`.
 fn changed_columns(trigger: &CatalogueTrigger, catalogue: &Catalogue) -> ColumnSet {
     let text = match &trigger.action {
         TriggerAction::Body(BodyText::Text(text)) => text,
@@ -126,7 +126,7 @@ fn changed_columns(trigger: &CatalogueTrigger, catalogue: &Catalogue) -> ColumnS
     ColumnSet::Only(changed)
 }
 
-/// What triggers an access sets off.
+/// The trigger events of an access.
 pub(super) fn events_of(access: &Access) -> BTreeSet<TriggerEvent> {
     use TriggerEvent::{Delete, Insert, Truncate, Update};
     match access.mode {
@@ -139,7 +139,7 @@ pub(super) fn events_of(access: &Access) -> BTreeSet<TriggerEvent> {
     }
 }
 
-/// A view's query with what its reader asks of its columns around it, so that its tables are narrowed too.
+/// The query of a view with the outer conditions on its columns, so that its tables are narrowed too.
 pub(super) fn narrowed_view(
     text: &str,
     access: &Access,

@@ -1,19 +1,19 @@
-//! Which rows an access touches: for some columns, the values they may have.
+//! Describes the rows that an access touches: for some columns, their possible values.
 //!
-//! A slice only ever leaves rows out that are certainly not touched. Two accesses are apart when some column has
-//! values in both and none of them can be equal, whatever the column's type and collation.
+//! A slice only excludes rows that are certainly not touched. Two accesses are disjoint if some column has values in
+//! both and no two of these values can be equal, whatever the column's type and collation.
 
 use bigdecimal::BigDecimal;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Values of one column at most; more are taken as any value.
+/// Maximum number of values of one column; more count as any value.
 const VALUES_MAX: usize = 256;
-/// Conditions on one column that are kept; each alone is true, so dropping one is safe.
+/// Maximum number of conditions kept per column; each alone is true, so dropping one is safe.
 const CONDITIONS_MAX: usize = 4;
 
-/// A value that a column, a variable or an argument may have.
+/// A possible value of a column, a variable or an argument.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SliceValue {
@@ -23,9 +23,9 @@ pub enum SliceValue {
     Number(String),
     /// NULL.
     Null,
-    /// What a parameter or variable of the routine holds; its name in lower case.
+    /// The value of a parameter or variable of the routine; its name in lower case.
     Param(String),
-    /// A value that is fixed for a batch and not known here, such as `${batch_no}`.
+    /// A value that is constant within a batch and unknown here, such as `${batch_no}`.
     Symbol(String),
 }
 
@@ -39,13 +39,13 @@ impl fmt::Display for SliceValue {
     }
 }
 
-/// The values of which a column has one.
+/// The possible values of a column.
 pub type ValueSet = BTreeSet<SliceValue>;
 
-/// Values that replace parameters; none where a parameter may hold anything.
+/// Values that replace parameters; `None` means any value.
 pub type Binding = BTreeMap<String, Option<ValueSet>>;
 
-/// What is known of the rows of an access. Several conditions on a column all hold.
+/// The known conditions on the rows of an access. Several conditions on a column all hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Slice {
@@ -65,7 +65,7 @@ impl Slice {
         }
     }
 
-    /// Whether no row can be in both.
+    /// Whether no row can be in both slices.
     pub fn is_apart_from(&self, other: &Self) -> bool {
         self.columns.iter().any(|(column, conditions)| {
             let others = other.columns.get(column).map_or(&[][..], Vec::as_slice);
@@ -73,7 +73,7 @@ impl Slice {
         })
     }
 
-    /// The same with parameters replaced. A condition with a parameter that may hold anything is dropped.
+    /// The slice with its parameters replaced. A condition with a parameter of any value is dropped.
     pub fn bind_params(&self, binding: &Binding) -> Self {
         let mut bound = Self::default();
         for (column, conditions) in &self.columns {
@@ -84,7 +84,7 @@ impl Slice {
         bound
     }
 
-    /// Whether nothing is known of the rows.
+    /// Whether there are no conditions.
     pub fn is_everything(&self) -> bool {
         self.columns.is_empty()
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Slice {
     }
 }
 
-/// Values with parameters replaced; none when one of them may hold anything.
+/// Values with their parameters replaced; `None` if one of them may be anything.
 pub fn bind_values(values: &ValueSet, binding: &Binding) -> Option<ValueSet> {
     let mut bound = ValueSet::new();
     for value in values {
@@ -124,12 +124,12 @@ pub fn bind_values(values: &ValueSet, binding: &Binding) -> Option<ValueSet> {
     (bound.len() <= VALUES_MAX).then_some(bound)
 }
 
-/// Whether no value of one can equal one of the other.
+/// Whether no value of one set can equal a value of the other.
 fn are_apart(one: &ValueSet, two: &ValueSet) -> bool {
     one.iter().all(|a| two.iter().all(|b| differ(a, b)))
 }
 
-/// Whether two values differ in a column of any type, under any collation that is in use.
+/// Whether two values differ in a column of any type, under any common collation.
 fn differ(one: &SliceValue, two: &SliceValue) -> bool {
     use SliceValue::{Null, Number, Param, Symbol, Text};
     match (one, two) {
@@ -137,14 +137,14 @@ fn differ(one: &SliceValue, two: &SliceValue) -> bool {
         (Null, Null) => false,
         (Null, Text(_) | Number(_)) | (Text(_) | Number(_), Null) => true,
         (Number(a), Number(b)) => numbers_differ(a, b).unwrap_or(false),
-        // A text that is no number may be 0 to MySQL.
+        // In MySQL a text that is not a number may equal 0.
         (Number(a), Text(b)) | (Text(b), Number(a)) => numbers_differ(a, b).unwrap_or(false),
         (Text(a), Text(b)) => texts_differ(a, b),
     }
 }
 
 fn numbers_differ(one: &str, two: &str) -> Option<bool> {
-    // `1e999999999` would be written out to be compared; nothing is told of such a number.
+    // `1e999999999` would be expanded for the comparison; such a number counts as possibly equal.
     let has_exponent = |text: &str| text.contains(['e', 'E']) && text.trim().parse::<f64>().is_ok();
     if has_exponent(one) || has_exponent(two) {
         return Some(false);
@@ -153,7 +153,7 @@ fn numbers_differ(one: &str, two: &str) -> Option<bool> {
     Some(parse(one)? != parse(two)?)
 }
 
-/// Collations fold case, accents and trailing blanks; a number may be written in two ways, and so may a day.
+/// Collations ignore case, accents and trailing blanks; a number can be written in several ways, and so can a date.
 fn texts_differ(one: &str, two: &str) -> bool {
     let (one, two) = (one.trim_end(), two.trim_end());
     if one.to_lowercase() == two.to_lowercase() {
@@ -171,14 +171,14 @@ fn texts_differ(one: &str, two: &str) -> bool {
             && text.len() >= 6
             && text.chars().all(|c| c.is_ascii_digit() || " -/.:TZ+".contains(c))
     };
-    // Two ways to write a day can be equal: only texts of the same shape are compared.
+    // Two spellings of a date can be equal: only texts of the same shape are compared.
     let shape = |text: &str| -> String {
         text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect()
     };
     !(is_date(one) && is_date(two)) || shape(one) == shape(two)
 }
 
-/// Characters that no collation takes for one another.
+/// Characters that no collation treats as equal to others.
 fn is_ideograph(c: char) -> bool {
     ('\u{4e00}'..='\u{9fff}').contains(&c)
 }

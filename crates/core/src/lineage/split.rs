@@ -1,26 +1,25 @@
-//! Splits the body of a stored routine into what the SQL parser understands: statements and
-//! expressions.
+//! Splits the body of a stored routine into statements and expressions that the SQL parser understands.
 //!
-//! One pass over the tokens without recursion: the words that structure a body (BEGIN, IF, LOOP,
-//! DECLARE, handlers, cursors, labels, EXCEPTION) are skipped where a statement begins, and the
-//! text between them is passed on. A statement's text always ends at its semicolon.
+//! It scans the tokens once and without recursion: the keywords that structure a body (BEGIN, IF, LOOP, DECLARE,
+//! handlers, cursors, labels, EXCEPTION) are skipped at the start of a statement, and the text between them is passed
+//! on. The text of a statement always ends at its semicolon.
 
 use crate::domain::source::DialectName;
 use crate::lineage::words::{TokenSlice, name_of};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// A part of a body.
+/// A piece of a body.
 #[derive(Clone, Debug)]
 pub(super) enum BodyPiece<'t> {
     /// A SQL statement.
     Statement(&'t [TokenWithSpan]),
-    /// An expression, and the variable that it is assigned to.
+    /// An expression, and the variable that it sets.
     Expression { tokens: &'t [TokenWithSpan], target: Option<String> },
-    /// A statement that is put together at run time; its tokens are the expression that makes it.
+    /// A dynamic statement; the tokens are the expression of its text.
     Dynamic(&'t [TokenWithSpan]),
-    /// A variable is declared, and holds nothing yet.
+    /// The declaration of a variable without a value.
     Declared(String),
-    /// A variable gets a value that is not followed.
+    /// A variable gets a value that is not tracked.
     Unknown(String),
 }
 
@@ -31,7 +30,7 @@ pub(super) fn split_body(tokens: &[TokenWithSpan], dialect: DialectName) -> Vec<
     while splitter.at < tokens.len() {
         let before = splitter.at;
         splitter.read_step();
-        // Whatever the text is, every step goes forward.
+        // Every step advances, whatever the text is.
         splitter.at = splitter.at.max(before + 1);
     }
     splitter.pieces
@@ -76,7 +75,7 @@ impl<'t> Splitter<'t> {
         name_of(&self.all.get(at)?.token, self.dialect).map(|name| name.to_lowercase())
     }
 
-    /// The whole of a statement, to its semicolon.
+    /// A whole statement up to its semicolon.
     fn statement(&mut self) {
         let end = self.words.find_end(self.at);
         let tokens = &self.all[self.at..end];
@@ -89,7 +88,7 @@ impl<'t> Splitter<'t> {
         self.at = end + 1;
     }
 
-    /// BEGIN, END, IF, CASE, EXCEPTION and what returns; true when it was one of them.
+    /// Handles BEGIN, END, IF, CASE, EXCEPTION and RETURN; returns whether it was one of them.
     fn control(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
         let Some(word) = words.word_at(at) else { return false };
@@ -201,13 +200,13 @@ impl<'t> Splitter<'t> {
         let mut from = words.find_from(at + 1, separates) + 1;
         while from < end {
             let to = words.find_from(from, separates).min(end);
-            // `name =` before a value is no expression of interest, and does no harm as one.
+            // `name =` before a value is not an expression of interest, and harmless if treated as one.
             self.expression(from, to, None);
             from = to + 1;
         }
     }
 
-    /// LOOP, WHILE, REPEAT, FOR, FOREACH; true when it was one of them.
+    /// Handles LOOP, WHILE, REPEAT, FOR, FOREACH; returns whether it was one of them.
     fn loops(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
         let Some(word) = words.word_at(at) else { return false };
@@ -267,14 +266,14 @@ impl<'t> Splitter<'t> {
                 start = if is_dots { place + 2 } else { place + 1 };
             }
         }
-        // A cursor's name alone reads nothing by itself: its query is at its declaration.
+        // The name of a cursor alone reads nothing: its query is at its declaration.
         let is_name = start == from && end == from + 1 && self.words.word_at(from).is_some();
         if !is_name && start < end {
             self.expression(start, end, None);
         }
     }
 
-    /// `x := e` and `x = e` of PL/pgSQL, `SET x = e, y = f` of MySQL; true when it was one.
+    /// Handles `x := e` and `x = e` of PL/pgSQL, and `SET x = e, y = f` of MySQL; returns whether it was one.
     fn assign(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
         if words.is_word(at, "SET") && self.dialect != DialectName::Sqlite {
@@ -287,7 +286,7 @@ impl<'t> Splitter<'t> {
         let is_sign = |w: TokenSlice<'_>, i: usize| {
             w.is_token(i, &Token::Assignment) || w.is_token(i, &Token::Eq)
         };
-        // The target is a name with fields and places of an array: a second word is a statement's.
+        // The target is a name with fields and array indexes: a second word means a statement.
         let sign = words.find_from(at, |w, i| i >= end || is_sign(w, i));
         let starts_target = sign == at + 1
             || words.is_token(at + 1, &Token::Period)
@@ -341,7 +340,7 @@ impl<'t> Splitter<'t> {
         true
     }
 
-    /// OPEN, FETCH and PERFORM; true when it was one of them.
+    /// Handles OPEN, FETCH and PERFORM; returns whether it was one of them.
     fn cursor(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
         let end = words.find_end(at);
@@ -365,7 +364,7 @@ impl<'t> Splitter<'t> {
         true
     }
 
-    /// The variables behind INTO.
+    /// The variables after INTO.
     fn fill_targets(&mut self, from: usize, end: usize) {
         let mut at = self.words.find_from(from, |w, i| i >= end || w.is_word(i, "INTO")) + 1;
         while at < end {
@@ -379,7 +378,7 @@ impl<'t> Splitter<'t> {
         }
     }
 
-    /// A declaration of MySQL, or all of PL/pgSQL up to BEGIN.
+    /// A MySQL declaration, or the whole PL/pgSQL section up to BEGIN.
     fn declare(&mut self) {
         if self.dialect == DialectName::Postgres {
             self.at += 1;
@@ -403,7 +402,7 @@ impl<'t> Splitter<'t> {
         self.at = end + 1;
     }
 
-    /// Behind `SQLSTATE VALUE '23000', 1062, NOT FOUND`, where the handler's statement begins.
+    /// The index after `SQLSTATE VALUE '23000', 1062, NOT FOUND`, where the handler's statement begins.
     fn after_handler_conditions(&self, from: usize) -> usize {
         let (words, mut at) = (self.words, from);
         loop {
@@ -428,7 +427,7 @@ impl<'t> Splitter<'t> {
         let cursor = words.find_from(from, is_cursor);
         if cursor < end {
             let query = words.find_from(cursor, |w, i| i >= end || w.is_one_of(i, &["FOR", "IS"]));
-            // `c CURSOR;` is opened with its query later.
+            // `c CURSOR;` gets its query when it is opened.
             if query < end {
                 self.pieces.push(BodyPiece::Statement(&self.all[query + 1..end]));
             }

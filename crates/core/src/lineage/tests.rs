@@ -1,4 +1,4 @@
-//! Bodies in both dialects, with the accesses that are in them.
+//! Bodies in both dialects, with their expected accesses.
 
 use crate::domain::source::DialectName::{self, Mysql, Postgres};
 use crate::lineage::{
@@ -174,7 +174,7 @@ END",
         Mysql,
     );
     let written: Vec<String> = lines(&facts).into_iter().filter(|l| l.starts_with("upd")).collect();
-    // `other` is not known: it may hand something back in its parameter.
+    // `other` is unknown: it may return something in its parameter.
     assert_eq!(written, ["updates t[]@5", "updates t[code in ('A', 'B')]@6", "updates t[]@8"]);
 }
 
@@ -233,7 +233,7 @@ fn dynamic_sql_is_always_told_with_what_its_literals_say() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Words of bodies in any order: whatever comes of it, nothing panics.
+    /// Random sequences of words never cause a panic.
     #[test]
     fn words_in_any_order_are_read(words in vec(select(WORDS.to_vec()), 0..60)) {
         let text = words.join(" ");

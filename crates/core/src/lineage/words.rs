@@ -1,10 +1,10 @@
-//! The tokens of a text, without blanks and comments, with the predicates that the splitter needs.
+//! Tokenizes a text without blanks and comments, and provides the predicates that the splitter needs.
 
 use crate::domain::source::DialectName;
 use sqlparser::dialect::{Dialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Word};
 
-/// Longest text that is read, in bytes.
+/// Maximum length of a text, in bytes.
 pub(super) const TEXT_MAX: usize = 1 << 20;
 
 /// The parser's dialect.
@@ -16,14 +16,14 @@ pub(super) fn parser_dialect(dialect: DialectName) -> &'static dyn Dialect {
     }
 }
 
-/// A text that has no tokens.
+/// Why a text cannot be tokenized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoTokens {
     pub(super) line: u32,
     pub(super) why: String,
 }
 
-/// Reads a text into tokens, or says why not and where. Lines are counted from `first_line`.
+/// Tokenizes a text, or returns the error with its line. Lines are counted from `first_line`.
 pub(super) fn tokenize(
     text: &str,
     dialect: DialectName,
@@ -51,7 +51,7 @@ pub(super) fn tokenize(
     Ok(tokens)
 }
 
-/// A word that is not quoted.
+/// An unquoted word.
 pub(super) fn bare_word(token: &Token) -> Option<&str> {
     match token {
         Token::Word(Word { value, quote_style: None, .. }) => Some(value),
@@ -59,7 +59,7 @@ pub(super) fn bare_word(token: &Token) -> Option<&str> {
     }
 }
 
-/// A name: a word, quoted or not.
+/// A name: a quoted or unquoted word.
 pub(super) fn name_of(token: &Token, dialect: DialectName) -> Option<String> {
     match token {
         Token::Word(word) => Some(fold_name(&word.value, word.quote_style, dialect)),
@@ -67,7 +67,7 @@ pub(super) fn name_of(token: &Token, dialect: DialectName) -> Option<String> {
     }
 }
 
-/// A name as the server keeps it: PostgreSQL folds what is not quoted.
+/// A name as the server stores it: PostgreSQL folds unquoted names.
 pub(super) fn fold_name(value: &str, quote: Option<char>, dialect: DialectName) -> String {
     match (dialect, quote) {
         (DialectName::Postgres, None) => value.to_lowercase(),
@@ -77,47 +77,47 @@ pub(super) fn fold_name(value: &str, quote: Option<char>, dialect: DialectName) 
     }
 }
 
-/// The line of a place, from 1.
+/// The line of a span, counted from 1.
 pub(super) fn line_of(span: Span) -> u32 {
     u32::try_from(span.start.line).unwrap_or(u32::MAX)
 }
 
-/// Tokens with questions about them.
+/// A slice of tokens with predicates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenSlice<'t>(pub(super) &'t [TokenWithSpan]);
 
 impl<'t> TokenSlice<'t> {
-    /// Whether the token there is this unquoted word.
+    /// Whether the token at this index is the unquoted word.
     pub(super) fn is_word(self, at: usize, word: &str) -> bool {
         self.word_at(at).is_some_and(|found| found.eq_ignore_ascii_case(word))
     }
 
-    /// Whether the token there is one of these unquoted words.
+    /// Whether the token at this index is one of these unquoted words.
     pub(super) fn is_one_of(self, at: usize, words: &[&str]) -> bool {
         words.iter().any(|word| self.is_word(at, word))
     }
 
-    /// The unquoted word there.
+    /// The unquoted word at this index.
     pub(super) fn word_at(self, at: usize) -> Option<&'t str> {
         bare_word(&self.0.get(at)?.token)
     }
 
-    /// Whether the token there is this one.
+    /// Whether the token at this index equals `token`.
     pub(super) fn is_token(self, at: usize, token: &Token) -> bool {
         self.0.get(at).is_some_and(|found| found.token == *token)
     }
 
-    /// The line of the token there; of the last one beyond the end.
+    /// The line of the token at this index; beyond the end, of the last one.
     pub(super) fn line_at(self, at: usize) -> u32 {
         self.0.get(at).or(self.0.last()).map_or(1, |token| line_of(token.span))
     }
 
-    /// How many.
+    /// Number of tokens.
     pub(super) fn len(self) -> usize {
         self.0.len()
     }
 
-    /// The first place from `from` on, outside of brackets and of CASE … END, where `stop` holds; else the end.
+    /// The first index from `from` on, outside of parentheses and CASE … END, where `stop` holds; else the end.
     pub(super) fn find_from(self, from: usize, stop: impl Fn(Self, usize) -> bool) -> usize {
         let (mut depth, mut cases) = (0_usize, 0_usize);
         for at in from..self.len() {
@@ -140,7 +140,7 @@ impl<'t> TokenSlice<'t> {
         (from..self.len()).find(|at| self.is_token(*at, &Token::SemiColon)).unwrap_or(self.len())
     }
 
-    /// Behind the bracket that closes the one at `from`.
+    /// The index after the parenthesis that closes the one at `from`.
     pub(super) fn after_brackets(self, from: usize) -> usize {
         let mut depth = 0_usize;
         for at in from..self.len() {

@@ -1,4 +1,4 @@
-//! Many jobs as one node.
+//! Collapses many jobs into one node.
 
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
@@ -9,7 +9,7 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::DiGraph;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the jobs of one node have in common.
+/// What the jobs of one node share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collapse {
     /// Their group.
@@ -18,7 +18,7 @@ pub enum Collapse {
     Tag,
 }
 
-/// What a node of the smaller picture is before it is known whether it must be cut in parts.
+/// A node of the collapsed picture before it is known whether it must be split.
 #[derive(Clone, Debug)]
 struct CollapseClass {
     id: String,
@@ -28,9 +28,9 @@ struct CollapseClass {
 }
 
 impl DagView {
-    /// The same with one node per group or tag. Jobs without a tag stay as they are. Where a tag's
-    /// jobs stand both before and after others, as in load → post → load, it becomes several nodes,
-    /// `load` and `load (2)`, for one node would make a circle of it.
+    /// The same view with one node per group or tag. Jobs without a tag are unchanged. If a tag's jobs come both before
+    /// and after others, as in load → post → load, it becomes several nodes, `load` and `load (2)`, because a single
+    /// node would form a cycle.
     pub fn collapsed(&self, by: Collapse) -> Self {
         let (classes, of) = self.classes(by);
         let ranks = self.class_ranks(classes.len(), &of);
@@ -38,7 +38,7 @@ impl DagView {
         let children = self.children();
         for at in self.in_order() {
             for &child in &children[at] {
-                // Stage and rank together never fall along an arrow, so no circle can close.
+                // Stage and rank together never decrease along an edge, so no cycle can form.
                 let next = stages[at] + usize::from(ranks[of[at]] > ranks[of[child]]);
                 stages[child] = stages[child].max(next);
             }
@@ -70,7 +70,7 @@ impl DagView {
         view.with_waves().sorted()
     }
 
-    /// The classes by id, and for each node its class.
+    /// The classes by id, and the class of each node.
     fn classes(&self, by: Collapse) -> (Vec<CollapseClass>, Vec<usize>) {
         let found: Vec<CollapseClass> =
             self.nodes.iter().map(|item| self.class(item, by)).collect();
@@ -108,8 +108,8 @@ impl DagView {
         }
     }
 
-    /// An order of the classes in which arrows run forwards wherever that is possible: by the knots
-    /// that the classes make with one another, and within a knot by the mean wave of their jobs.
+    /// An order of the classes in which edges run forwards wherever possible: by strongly connected components of the
+    /// classes, and within a component by the mean wave of their jobs.
     fn class_ranks(&self, count: usize, of: &[usize]) -> Vec<usize> {
         let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(count, self.edges.len());
         let places: Vec<_> = (0..count).map(|_| graph.add_node(())).collect();
@@ -126,7 +126,7 @@ impl DagView {
         let mean = |class: &usize| waves[*class].0 * 1_000 / waves[*class].1.max(1);
         let mut ranks = vec![0; count];
         let mut next = 0;
-        // Kosaraju hands out the knots from the last to the first.
+        // Kosaraju returns the components from last to first.
         for knot in kosaraju_scc(&graph).into_iter().rev() {
             let mut knot: Vec<usize> = knot.into_iter().map(|n| n.index()).collect();
             knot.sort_by_key(|class| (mean(class), *class));
@@ -138,7 +138,7 @@ impl DagView {
         ranks
     }
 
-    /// Waves counted anew.
+    /// The same view with waves recomputed.
     fn with_waves(mut self) -> Self {
         let children = self.children();
         self.nodes.iter_mut().for_each(|item| item.level = 0);
@@ -188,7 +188,7 @@ fn group_item(class: &CollapseClass, number: usize, members: &[&PictureNode]) ->
     }
 }
 
-/// What is worst comes first: it is what one looks for in a small picture of a large DAG.
+/// The worst state first: it is the most important one in a small picture of a large DAG.
 const WORST_FIRST: [QueueStatus; 16] = [
     QueueStatus::Failed,
     QueueStatus::Timeout,
@@ -208,7 +208,7 @@ const WORST_FIRST: [QueueStatus; 16] = [
     QueueStatus::Success,
 ];
 
-/// The worst state, from the first start to the last end; no end while one of them is open.
+/// The worst state, with the first start and the last end; no end while one of the jobs has not ended.
 fn state(members: &[&PictureNode]) -> Option<JobState> {
     let states: Vec<&JobState> = members.iter().filter_map(|i| i.state.as_ref()).collect();
     let status = WORST_FIRST.into_iter().find(|s| states.iter().any(|j| j.status == *s))?;

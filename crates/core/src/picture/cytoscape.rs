@@ -1,4 +1,4 @@
-//! Cytoscape.js: what `cy.json({ elements })` and `cytoscape({ elements })` take.
+//! Renders JSON for Cytoscape.js, as `cy.json({ elements })` and `cytoscape({ elements })` read it.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;
@@ -7,7 +7,7 @@ use crate::picture::formats::Drawn;
 use crate::picture::view::{PictureFrame, PictureNode};
 use serde_json::{Value, json};
 
-/// `{elements: {nodes, edges}}`, all that is ours in `data`; positions are of the middle.
+/// `{elements: {nodes, edges}}`, with our fields in `data`; positions are centres.
 pub(super) fn draw_cytoscape<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());

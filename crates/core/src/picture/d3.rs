@@ -1,4 +1,4 @@
-//! D3's force layout, and whatever else reads nodes and links.
+//! Renders JSON for D3's force layout and for other libraries that read nodes and links.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;
@@ -6,7 +6,7 @@ use crate::picture::facts::{labelled, whole_link};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
-/// `{nodes, links}`; positions are of the middle, where `forceSimulation` starts from.
+/// `{nodes, links}`; positions are centres, from which `forceSimulation` starts.
 pub(super) fn draw_d3<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let nodes = Document::list_of(view.nodes.len(), move |i| {

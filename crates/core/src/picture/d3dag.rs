@@ -1,4 +1,4 @@
-//! d3-dag: what the default `graphStratify()` and `graphConnect()` take.
+//! Renders JSON for d3-dag, as the default `graphStratify()` and `graphConnect()` read it.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;
@@ -6,7 +6,7 @@ use crate::picture::facts::labelled;
 use crate::picture::formats::Drawn;
 use serde_json::json;
 
-/// `[{id, parentIds, data}]`; a source has no `parentIds`.
+/// `[{id, parentIds, data}]`; a root has no `parentIds`.
 pub(super) fn stratify<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let parents = view.parents();

@@ -1,4 +1,4 @@
-//! dagre: what `json.read` of graphlib reads, ready for `dagre.layout`.
+//! Renders JSON for dagre, as `json.read` of graphlib reads it, ready for `dagre.layout`.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;

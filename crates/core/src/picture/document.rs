@@ -1,24 +1,24 @@
-//! A JSON document of which what is long is made while it is written.
+//! A JSON document whose long lists are generated while it is written.
 
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A JSON document. The elements of its long lists are made one after the other while it is written:
-/// 990,000 arrows took 2 GiB as values, for a text of 281 MB.
+/// A JSON document. The elements of long lists are generated one by one while it is written: 990,000 edges took 2 GiB
+/// as values, for a text of 281 MB.
 pub struct Document<'a>(DocumentPart<'a>);
 
 enum DocumentPart<'a> {
     Value(Value),
-    /// Ordered by key, as a `Value` is.
+    /// Sorted by key, like a `Value`.
     Object(BTreeMap<&'static str, Document<'a>>),
     Items(Vec<Document<'a>>),
     List(usize, Box<dyn Fn(usize) -> Value + 'a>),
 }
 
 impl<'a> Document<'a> {
-    /// These keys and no others.
+    /// An object with exactly these keys.
     pub(super) fn object(keys: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
         Self(DocumentPart::Object(keys.into_iter().collect()))
     }
@@ -28,7 +28,7 @@ impl<'a> Document<'a> {
         Self(DocumentPart::Items(items.into()))
     }
 
-    /// A list of so many; `element` is asked for each whenever the document is written.
+    /// A list of this length; `element` is called for each index whenever the document is written.
     pub(super) fn list_of(length: usize, element: impl Fn(usize) -> Value + 'a) -> Self {
         Self(DocumentPart::List(length, Box::new(element)))
     }
@@ -52,7 +52,7 @@ impl Serialize for Document<'_> {
 }
 
 impl fmt::Debug for Document<'_> {
-    /// Not what is in it: that may be millions of lines.
+    /// Omits the content, which may be millions of lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Document").finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! DOT text for Graphviz.
+//! Renders DOT text for Graphviz.
 
 use crate::picture::PictureScene;
 use crate::picture::formats::Drawn;
@@ -7,11 +7,11 @@ use crate::picture::paint::fill_colour;
 use crate::picture::view::{PictureEdge, PictureNode, PictureNodeKind, SUCCESS};
 use std::fmt::Write;
 
-/// A DOT digraph: groups as clusters, states as colours, the critical path in bold, what belongs to
-/// other batches dashed.
+/// A DOT digraph: groups are clusters, states are colours, the critical path is bold, and nodes of other batches are
+/// dashed.
 pub(super) fn draw_dot<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let mut out = String::new();
-    // Writing to a String cannot fail; fmt::Error is a formality.
+    // Writing to a String cannot fail.
     let _ = write(scene, &mut out);
     Drawn::Text(out)
 }
@@ -29,7 +29,7 @@ fn write(scene: &PictureScene<'_>, out: &mut String) -> std::fmt::Result {
     writeln!(out, "}}")
 }
 
-/// Clusters and nodes that stand directly in a group, or in none.
+/// Clusters and nodes directly in a group, or in none.
 fn inside(
     scene: &PictureScene<'_>,
     group: Option<&str>,
@@ -74,9 +74,8 @@ fn style(link: &PictureEdge, critical: bool) -> String {
     if words.is_empty() { String::new() } else { format!(" [{}]", words.join(", ")) }
 }
 
-/// A DOT string: whatever it holds, it stays one string. A backslash is doubled, for DOT reads
-/// `\N` or `\l` in a label as orders of its own; a line end becomes `\n`; other control
-/// characters, which Graphviz hands on to SVG as they are, become spaces.
+/// A quoted DOT string. A backslash is doubled, because DOT interprets `\N` or `\l` in a label; a line end becomes
+/// `\n`; other control characters, which Graphviz copies into SVG, become spaces.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

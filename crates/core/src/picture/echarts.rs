@@ -1,4 +1,4 @@
-//! Apache ECharts: an option for `chart.setOption`, with one graph series.
+//! Renders an Apache ECharts option for `chart.setOption`, with one graph series.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;
@@ -9,8 +9,7 @@ use crate::picture::view::PictureNode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// `{legend, series: [{type: "graph", data, links, categories}]}`: names are the ids, categories the
-/// states.
+/// `{legend, series: [{type: "graph", data, links, categories}]}`: names are ids, categories are states.
 pub(super) fn draw_echarts<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut words: BTreeMap<&str, Value> = BTreeMap::new();

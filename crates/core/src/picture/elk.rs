@@ -1,4 +1,4 @@
-//! The Eclipse Layout Kernel: what `elk.layout` of elkjs takes.
+//! Renders JSON for the Eclipse Layout Kernel, as `elk.layout` of elkjs reads it.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;
@@ -6,8 +6,8 @@ use crate::picture::facts::{group_id, labelled, link_facts, link_id};
 use crate::picture::formats::{ArrowDirection, Drawn};
 use serde_json::{Value, json};
 
-/// `{id: "root", layoutOptions, children, edges}`, groups as nodes with children of their own. What
-/// is ours is in `data`, which ELK hands back untouched.
+/// `{id: "root", layoutOptions, children, edges}`; groups are nodes with children. Our fields are in `data`, which ELK
+/// returns unchanged.
 pub(super) fn draw_elk<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let direction = match scene.wishes.direction {
@@ -41,7 +41,7 @@ pub(super) fn draw_elk<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     ]))
 }
 
-/// Frames and nodes that stand directly in a group, or in none.
+/// Frames and nodes directly in a group, or in none.
 fn inside(scene: &PictureScene<'_>, group: Option<&str>) -> Vec<Value> {
     let view = scene.view;
     let frames = view.groups.iter().filter(|g| g.parent.as_deref() == group).map(|g| {

@@ -1,4 +1,4 @@
-//! Jobs of other batches, for which jobs of this one wait.
+//! Adds jobs of other batches that jobs of this batch depend on.
 
 use crate::domain::id::JobCode;
 use crate::domain::job::external::ExternalDependency;
@@ -7,20 +7,20 @@ use crate::picture::view::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// A job of this batch waits for another batch, or for one job of it.
+/// A dependency of a job on another batch, or on one job of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct External {
-    /// The batch waited for, or the words that choose it where it is not known yet.
+    /// The awaited batch, or the expression that selects it if it is not known yet.
     pub batch: String,
-    /// Its group.
+    /// Group of the awaited batch.
     pub group: String,
-    /// The job waited for; `None`: the batch as a whole.
+    /// The awaited job; `None`: the whole batch.
     pub job: Option<String>,
-    /// How it stands, where that is known.
+    /// State of the awaited job or batch, if known.
     pub state: Option<JobState>,
-    /// The job that waits.
+    /// The waiting job.
     pub child: JobCode,
-    /// What must have become of it.
+    /// The condition of the dependency.
     pub condition: String,
 }
 
@@ -38,7 +38,7 @@ impl From<&ExternalDependency> for External {
 }
 
 impl External {
-    /// `202406/month_end/GL_CLOSE`. No job code holds a `/`, so none can be taken for it.
+    /// `202406/month_end/GL_CLOSE`. No job code contains a `/`, so the id is unique.
     fn id(&self) -> String {
         match &self.job {
             Some(job) => format!("{}/{}/{job}", self.batch, self.group),
@@ -64,8 +64,8 @@ impl External {
 }
 
 impl DagView {
-    /// The same with what its jobs wait for in other batches, a node each however many wait for it.
-    /// One whose child is not drawn is not drawn either.
+    /// The same view with the awaited jobs of other batches, one node each however many jobs wait for it. A dependency
+    /// whose waiting job is not drawn is omitted.
     pub fn with_external(mut self, externals: &[External]) -> Self {
         let codes = self.nodes.iter().enumerate();
         let mut at: HashMap<String, usize> = codes.map(|(i, n)| (n.code.clone(), i)).collect();

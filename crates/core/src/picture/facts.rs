@@ -1,5 +1,5 @@
-//! The data that every JSON shape has about a job, an edge and a group beside their positions: the
-//! same keys in every shape.
+//! The data of a node, edge and group that every JSON shape contains besides positions, under the same keys in every
+//! shape.
 
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
@@ -10,8 +10,8 @@ use crate::picture::view::{
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Facts of a node, without its id: `code, name, type, kind, group, level, order, …`. What is not
-/// known has no key, but for `start` and `end` of a job that has a state.
+/// The data of a node without its id: `code, name, type, kind, group, level, order, …`. Unknown values have no key,
+/// except `start` and `end` of a job with a state.
 pub(super) fn facts(order: usize, item: &PictureNode) -> Map<String, Value> {
     let mut facts = Map::new();
     let mut put = |key: &str, value: Value| drop(facts.insert(key.to_owned(), value));
@@ -71,24 +71,24 @@ pub(super) fn facts(order: usize, item: &PictureNode) -> Map<String, Value> {
     facts
 }
 
-/// The same with `label`, which is what libraries show: the name for people.
+/// The same with `label`, the display name that libraries show.
 pub(super) fn labelled(order: usize, item: &PictureNode) -> Map<String, Value> {
     let mut facts = facts(order, item);
     facts.insert("label".to_owned(), json!(item.name));
     facts
 }
 
-/// `12` or `12.345`: whole seconds stay whole numbers.
+/// `12` or `12.345`: whole seconds stay integers.
 fn seconds(ms: i64) -> Value {
     if ms % 1_000 == 0 { json!(ms / 1_000) } else { json!(ms as f64 / 1_000.0) }
 }
 
-/// Id of an arrow. No code holds a `>`, so none is taken for a node.
+/// Id of an edge. No code contains a `>`, so it differs from every node id.
 pub(super) fn link_id(view: &DagView, link: &PictureEdge) -> String {
     format!("{}->{}", view.nodes[link.source].code, view.nodes[link.target].code)
 }
 
-/// Facts of an arrow, without its id and ends.
+/// The data of an edge without its id and ends.
 pub(super) fn link_facts(link: &PictureEdge, critical: bool) -> Map<String, Value> {
     let mut facts = Map::new();
     facts.insert("kind".to_owned(), json!(link.kind.as_word()));
@@ -99,7 +99,7 @@ pub(super) fn link_facts(link: &PictureEdge, critical: bool) -> Map<String, Valu
     facts
 }
 
-/// The same with `id`, `source` and `target`, of the arrow at `i`.
+/// The same with `id`, `source` and `target`, of edge `i`.
 pub(super) fn whole_link(scene: &PictureScene<'_>, i: usize) -> Map<String, Value> {
     let (view, link) = (scene.view, &scene.view.edges[i]);
     let mut facts = link_facts(link, scene.critical_edges[i]);
@@ -109,8 +109,8 @@ pub(super) fn whole_link(scene: &PictureScene<'_>, i: usize) -> Map<String, Valu
     facts
 }
 
-/// Id of a group where groups are nodes like jobs: a job may have the code of its group, but none
-/// has a `/` in its code.
+/// Id of a group in shapes where groups are nodes. A job may have the same code as its group, but no code contains a
+/// `/`.
 pub(super) fn group_id(group: &str) -> String {
     format!("group/{group}")
 }

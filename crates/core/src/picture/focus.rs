@@ -1,10 +1,10 @@
-//! The neighbourhood of one job.
+//! Restricts a view to the neighbourhood of one job.
 
 use crate::picture::view::{DagView, PictureNode, PictureNodeKind};
 
 impl DagView {
-    /// The codes of the nodes that `word` names: a code, a job's `group.CODE`, or the code that jobs of several
-    /// groups have.
+    /// The codes of the nodes that `word` names: a code, a job's `group.CODE`, or a code shared by jobs of several
+    /// groups.
     pub fn find_codes(&self, word: &str) -> Vec<&str> {
         let with = |fits: &dyn Fn(&PictureNode, &str) -> bool| -> Vec<&str> {
             let jobs = self.nodes.iter().filter(|item| item.kind == PictureNodeKind::Job);
@@ -24,8 +24,8 @@ impl DagView {
         }
     }
 
-    /// Only the job `code`, what it waits for within `up` steps and what waits for it within `down`;
-    /// `None` for a number is all the way. `None` when there is no such job.
+    /// The job `code` with its dependencies up to `up` levels and its dependents up to `down` levels; `None` as a
+    /// number is unlimited. Returns `None` if the job does not exist.
     pub fn focus(&self, code: &str, up: Option<u32>, down: Option<u32>) -> Option<Self> {
         let at = self.nodes.iter().position(|item| item.code == code)?;
         let mut keep = vec![false; self.nodes.len()];

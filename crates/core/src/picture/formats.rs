@@ -1,4 +1,4 @@
-//! Every shape of picture, and what is common to drawing them.
+//! The list of picture shapes, and the code they share.
 
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
@@ -12,29 +12,29 @@ use crate::picture::{
 };
 use std::sync::Arc;
 
-/// A shape of picture: one file in this folder and one line in `FORMATS`.
+/// A shape of picture: one file in this folder and one entry in `FORMATS`.
 #[derive(Debug)]
 pub struct PictureFormat {
-    /// The word after `--format`.
+    /// The value of `--format`.
     pub name: &'static str,
-    /// What it is for, in a sentence.
+    /// Its purpose in one sentence.
     pub about: &'static str,
     positions: Positions,
     draw: for<'a> fn(&'a PictureScene<'_>) -> Drawn<'a>,
 }
 
-/// Whether a shape says where things are.
+/// Whether a shape contains positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Positions {
-    /// It is nothing without them.
+    /// It requires them.
     Needed,
-    /// It has a place for them.
+    /// It can contain them.
     Welcome,
-    /// Its reader works them out.
+    /// Its reader computes them.
     Unused,
 }
 
-/// Every shape, in the order in which people are told of them.
+/// Every shape, in display order.
 #[rustfmt::skip]
 pub const FORMATS: &[PictureFormat] = &[
     PictureFormat { name: "native", about: "Procession's own JSON, of which the others are made", positions: Positions::Welcome, draw: native::draw_native },
@@ -55,12 +55,12 @@ pub const FORMATS: &[PictureFormat] = &[
     PictureFormat { name: "svg", about: "A drawing that stands by itself, for reports and browsers", positions: Positions::Needed, draw: svg::draw_svg },
 ];
 
-/// The shape of this name.
+/// Finds a shape by name.
 pub fn format(name: &str) -> Option<&'static PictureFormat> {
     FORMATS.iter().find(|f| f.name == name)
 }
 
-/// A view in a shape, with everything in its place.
+/// A view in a shape, with positions if the shape needs them.
 #[derive(Debug)]
 pub struct Drawing<'a> {
     scene: PictureScene<'a>,
@@ -72,22 +72,22 @@ pub struct Drawing<'a> {
 pub enum Drawn<'a> {
     /// A JSON document.
     Json(Document<'a>),
-    /// Text in a language of its own.
+    /// Text in the shape's own language.
     Text(String),
 }
 
-/// Where the arrows run to.
+/// Direction of the edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ArrowDirection {
-    /// From left to right.
+    /// Left to right.
     #[default]
     Lr,
-    /// From top to bottom.
+    /// Top to bottom.
     Tb,
 }
 
 impl ArrowDirection {
-    /// The two letters that dagre, Graphviz and Mermaid know it by.
+    /// The abbreviation used by dagre, Graphviz and Mermaid.
     pub fn as_letters(self) -> &'static str {
         match self {
             Self::Lr => "LR",
@@ -96,33 +96,32 @@ impl ArrowDirection {
     }
 }
 
-/// Whether positions are worked out here.
+/// How positions are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Placing {
-    /// In layers, as the arrows run.
+    /// In layers along the edges.
     #[default]
     Layered,
-    /// In layers too, each box as large as it will ever be: nothing moves when a state changes.
+    /// In layers with boxes of maximum size: nothing moves when a state changes.
     Steady,
-    /// Not at all: the front end does it.
+    /// Not at all: the front end computes them.
     None,
 }
 
-/// How a picture is to be drawn.
+/// Options of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Wishes {
-    /// Whether positions are worked out here.
     pub placing: Placing,
-    /// Where the arrows run to.
+    /// Direction of the edges.
     pub direction: ArrowDirection,
-    /// Language of what is written around the jobs.
+    /// Language of the texts around the jobs.
     pub lang: Lang,
-    /// The moment the picture shows. Nothing here knows the time; without it two pictures of one
-    /// state are equal.
+    /// The moment that the picture shows. This crate reads no clock; without it, two pictures of the same state are
+    /// equal.
     pub generated_at: Option<Millis>,
 }
 
-/// What a shape is drawn from.
+/// Input of a shape.
 #[derive(Debug)]
 pub(super) struct PictureScene<'a> {
     pub(super) view: &'a DagView,
@@ -145,7 +144,7 @@ impl PictureFormat {
         Drawing { scene, draw: self.draw }
     }
 
-    /// Draws a steady picture whose places are known from an earlier one with the same `DagView::outline`.
+    /// Draws a steady picture with positions from an earlier picture whose `DagView::outline` is equal.
     pub fn draw_at<'a>(
         &self,
         view: &'a DagView,
@@ -158,7 +157,7 @@ impl PictureFormat {
         Drawing { scene, draw: self.draw }
     }
 
-    /// Whether it says where things are, when it is drawn like this.
+    /// Whether the shape contains positions with these options.
     pub fn places(&self, wishes: Wishes) -> bool {
         match (self.positions, wishes.placing) {
             (Positions::Needed, _) => true,
@@ -167,38 +166,38 @@ impl PictureFormat {
         }
     }
 
-    /// Whether it cannot be drawn without positions.
+    /// Whether the shape requires positions.
     pub fn needs_positions(&self) -> bool {
         self.positions == Positions::Needed
     }
 }
 
-/// Where everything stands in a steady picture: costs more than all the rest of it.
+/// The positions of a steady picture: the most expensive part of drawing it.
 #[derive(Clone, Debug)]
 pub struct PicturePlaces(Arc<Layout>);
 
 impl Drawing<'_> {
-    /// As what its reader takes.
+    /// The picture in the form for its reader.
     pub fn drawn(&self) -> Drawn<'_> {
         (self.draw)(&self.scene)
     }
 }
 
 impl PicturePlaces {
-    /// Of this view.
+    /// Computes the positions for a view.
     pub fn from_view(view: &DagView, direction: ArrowDirection) -> Self {
         Self(Arc::new(layered(view, &steady_sizes(view), direction)))
     }
 }
 
 impl PictureScene<'_> {
-    /// Whether groups are drawn as frames. A single frame around everything says nothing, and
-    /// costs every front end a level of nesting.
+    /// Whether groups are drawn as frames. A single frame around everything tells nothing, and costs every front end a
+    /// level of nesting.
     pub(super) fn framed(&self) -> bool {
         self.view.groups.len() > 1
     }
 
-    /// The frame that node `i` stands in.
+    /// The frame of node `i`.
     pub(super) fn frame_of(&self, i: usize) -> Option<&str> {
         self.view.nodes[i].group.as_deref().filter(|_| self.framed())
     }

@@ -1,4 +1,4 @@
-//! AntV G6, version 5: what `new Graph({ data })` and `graph.setData` take.
+//! Renders JSON for AntV G6, version 5, as `new Graph({ data })` and `graph.setData` read it.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;
@@ -6,7 +6,7 @@ use crate::picture::facts::{class, group_id, labelled, link_facts, link_id};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
-/// `{nodes, edges, combos}`; positions are of the middle.
+/// `{nodes, edges, combos}`; positions are centres.
 pub(super) fn draw_g6<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let nodes = Document::list_of(view.nodes.len(), move |i| node_value(scene, i));

@@ -1,4 +1,4 @@
-//! JSON Graph Format, version 2: nodes are an object, and no key of ours stands outside `metadata`.
+//! Renders JSON Graph Format, version 2: nodes are an object, and all our keys are inside `metadata`.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;

@@ -1,4 +1,4 @@
-//! How large a job's box is: its lines of text, and how wide they will be on a screen.
+//! Computes the size of a job's box from its lines of text.
 
 use crate::domain::time::span_words;
 use crate::picture::view::{DagView, JobState, PictureNode, PictureNodeKind};
@@ -6,16 +6,16 @@ use unicode_width::UnicodeWidthChar as _;
 
 /// Height of a line of text in a box.
 pub(super) const LINE: f64 = 16.0;
-/// Room left and right of the text in a box.
+/// Space left and right of the text in a box.
 pub(super) const PAD: f64 = 12.0;
 const NARROWEST: f64 = 120.0;
-/// Narrowest box of a steady picture: `UPSTREAM_FAILED`, or a state with how long it took.
+/// Minimum width of a box in a steady picture: `UPSTREAM_FAILED`, or a state with its duration.
 const STEADY: f64 = 168.0;
-/// A code is what one looks for, and is cut only beyond this; a name may be cut earlier.
+/// Maximum width. A code is only cut beyond this, because readers search by code; a name may be cut earlier.
 const WIDEST: f64 = 340.0;
 const WIDEST_NAME: f64 = 260.0;
 
-/// What is written in a box: `code` in bold, the others below it.
+/// The text in a box: `code` in bold, the other lines below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BoxText {
     pub(super) head: String,
@@ -51,7 +51,7 @@ fn count_words(item: &PictureNode) -> Option<String> {
     }
 }
 
-/// State, time taken and number of tries; before the end, what is expected.
+/// State, duration and number of attempts; before the end, the expected duration.
 fn state_line(item: &PictureNode) -> Option<String> {
     let expected = item.timing.est_ms.map(|ms| format!("≈ {}", span_words(ms)));
     let Some(state) = &item.state else { return expected };
@@ -81,7 +81,7 @@ pub(super) fn sizes(view: &DagView) -> Vec<Size> {
     lines.iter().map(|lines| Size { w: box_width(lines), h: height }).collect()
 }
 
-/// How wide a box of these lines is.
+/// The width of a box with these lines.
 fn box_width(lines: &BoxText) -> f64 {
     let head = width(&lines.head, 12.5);
     let rest = lines.all_lines().skip(1).map(|line| width(line, 11.0));
@@ -90,7 +90,7 @@ fn box_width(lines: &BoxText) -> f64 {
     (widest / 4.0).ceil().clamp(NARROWEST / 4.0, WIDEST / 4.0) * 4.0
 }
 
-/// The boxes of a view, whatever states its jobs are in or will be: with room for the words of any.
+/// The boxes of a view with space for the text of any state.
 pub(super) fn steady_sizes(view: &DagView) -> Vec<Size> {
     let lines: Vec<BoxText> =
         view.nodes.iter().map(|item| BoxText { state: None, ..BoxText::of_item(item) }).collect();
@@ -99,8 +99,7 @@ pub(super) fn steady_sizes(view: &DagView) -> Vec<Size> {
     lines.iter().map(|lines| Size { w: box_width(lines).max(STEADY), h: height }).collect()
 }
 
-/// About how wide `text` is in a sans-serif font of `size` pixels; Chinese characters are as wide
-/// as they are high.
+/// Approximate width of `text` in a sans-serif font of `size` pixels; Chinese characters are as wide as they are high.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(|c| char_width(c) * size).sum()
 }
@@ -117,8 +116,8 @@ fn char_width(c: char) -> f64 {
     }
 }
 
-/// As much of `text` as fits into `room` pixels, cut in the middle: codes differ at both ends, and what makes one of a
-/// family is at the end of most.
+/// Shortens `text` to `room` pixels by cutting in the middle: codes differ at both ends, and the part that tells one of
+/// a series apart is usually at the end.
 pub(super) fn clipped(text: &str, size: f64, room: f64) -> String {
     if width(text, size) <= room {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Mermaid flowchart text.
+//! Renders a Mermaid flowchart.
 
 use crate::picture::PictureScene;
 use crate::picture::formats::Drawn;
@@ -8,15 +8,15 @@ use crate::picture::view::{PictureEdge, PictureNodeKind, SUCCESS};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-/// Most arrows that Mermaid draws unless a page's own settings say otherwise (`maxEdges`).
+/// Maximum number of edges that Mermaid draws by default (`maxEdges`).
 const EDGES_MAX: usize = 500;
-/// Most characters (`maxTextSize`).
+/// Maximum number of characters by default (`maxTextSize`).
 const TEXT_MAX: usize = 50_000;
 
-/// A flowchart. Its ids are `n1`, `n2`, … and not the codes, for a job called `end` would break it.
+/// A flowchart. Its ids are `n1`, `n2`, … instead of codes, because a job called `end` would break it.
 pub(super) fn draw_mermaid<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let mut body = String::new();
-    // Writing to a String cannot fail; fmt::Error is a formality.
+    // Writing to a String cannot fail.
     let _ = write(scene, &mut body);
     let edges = scene.view.edges.len();
     let mut out = format!("---\ntitle: \"{}\"\n---\n", escaped(&scene.view.title));
@@ -56,7 +56,7 @@ fn write(scene: &PictureScene<'_>, out: &mut String) -> std::fmt::Result {
     marks(scene, out)
 }
 
-/// The critical path, and what belongs to other batches.
+/// Styles for the critical path and for nodes of other batches.
 fn marks(scene: &PictureScene<'_>, out: &mut String) -> std::fmt::Result {
     let nodes = scene.view.nodes.iter().enumerate();
     let ids = |(i, _)| format!("n{}", i + 1);
@@ -80,7 +80,7 @@ fn marks(scene: &PictureScene<'_>, out: &mut String) -> std::fmt::Result {
     writeln!(out, "  linkStyle {} stroke-width:4px", bold.join(","))
 }
 
-/// Frames and nodes that stand directly in a group, or in none.
+/// Subgraphs and nodes directly in a group, or in none.
 fn inside(
     scene: &PictureScene<'_>,
     group: Option<&str>,
@@ -114,8 +114,8 @@ fn arrow(link: &PictureEdge) -> String {
     }
 }
 
-/// Text in which nothing is left that Mermaid, its Markdown or HTML would read as an order: letters,
-/// digits and a few harmless signs stay, everything else becomes `#code;`.
+/// Escapes everything that Mermaid, its Markdown or HTML would interpret: letters, digits and a few harmless characters
+/// stay, everything else becomes `#code;`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

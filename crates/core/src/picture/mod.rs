@@ -1,8 +1,8 @@
-//! picture: draws a DAG for people and front ends. In: a snapshot, states and timings. Out: JSON or text, in the shape that was asked for.
+//! picture: draws a DAG for people and front ends. In: a snapshot, states and timings. Out: JSON or text in the requested shape.
 //! May name: domain. Never: a database, a clock.
 //! Invariant: the same DAG gives the same bytes, so that a diff of two pictures is a diff of two DAGs.
 //! Story order: view and walk (what is drawn), external, focus, collapse, reduce (less of it), layout (where),
-//! paint and facts (what is said of a job), document and formats (every shape), then one file per shape.
+//! paint and facts (texts and data of a job), document and formats (every shape), then one file per shape.
 
 mod collapse;
 mod cytoscape;

@@ -1,4 +1,4 @@
-//! The neutral JSON shape, from which front ends make their own.
+//! Renders the neutral JSON shape, from which front ends derive their own.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;
@@ -6,7 +6,7 @@ use crate::picture::facts::{facts, whole_link};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
-/// Version of the shape; grows when a field changes its meaning, not when one is added.
+/// Version of the shape; increases when a field changes its meaning, not when one is added.
 const VERSION: u32 = 1;
 
 /// The picture as `{batch, version, generated_at, nodes, edges, groups, layout}`.

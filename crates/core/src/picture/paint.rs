@@ -1,9 +1,9 @@
-//! Colours and words of states, for shapes that draw.
+//! Colours of states, for shapes with colours.
 
 use crate::domain::job::queue::QueueStatus;
 
-/// Colours of a state: a fill light enough for black text, and a line dark enough for a white page.
-/// Those for a dark page are the same hues the other way round.
+/// Colours of a state: a fill light enough for black text, and a line dark enough for a white page. On a dark page the
+/// same hues are used the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Paint {
     pub(super) fill: &'static str,
@@ -21,7 +21,7 @@ const fn paint(
     Paint { fill, line, dark_fill, dark_line }
 }
 
-/// Green done, yellow look, red wrong, blue at work, grey not yet or not at all.
+/// Green: done; yellow: needs attention; red: failed; blue: active; grey: not started or never.
 pub(super) fn paint_of(status: Option<QueueStatus>) -> Paint {
     let Some(status) = status else { return paint("#ffffff", "#7b8794", "#252b33", "#8c97a4") };
     match status {
@@ -49,7 +49,7 @@ pub(super) fn paint_of(status: Option<QueueStatus>) -> Paint {
     }
 }
 
-/// The fill alone.
+/// The fill colour only.
 pub(super) fn fill_colour(status: Option<QueueStatus>) -> &'static str {
     paint_of(status).fill
 }

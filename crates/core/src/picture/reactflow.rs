@@ -1,5 +1,4 @@
-//! React Flow (`ReactFlowJsonObject`): it lays nothing out itself, so every node has its place and
-//! size.
+//! Renders a React Flow `ReactFlowJsonObject`. React Flow computes no layout, so every node has a position and size.
 
 use crate::domain::job::queue::QueueStatus;
 use crate::picture::PictureScene;
@@ -10,12 +9,12 @@ use crate::picture::layout::{Layout, Rect};
 use crate::picture::view::{PictureEdge, SUCCESS};
 use serde_json::{Value, json};
 
-/// `{nodes, edges, viewport}`; frames come before what stands in them.
+/// `{nodes, edges, viewport}`; frames come before their content.
 pub(super) fn draw_reactflow<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());
     if scene.framed() {
-        // A frame within a frame comes after it, however the groups are listed.
+        // An inner frame comes after its outer frame, however the groups are listed.
         let mut waiting: Vec<usize> = (0..view.groups.len()).collect();
         let mut done: Vec<&str> = Vec::new();
         while !waiting.is_empty() {
@@ -62,7 +61,7 @@ fn frame(scene: &PictureScene<'_>, g: usize) -> Value {
     node
 }
 
-/// Relative to the frame around it, as React Flow wants it.
+/// Relative to the surrounding frame, as React Flow requires.
 fn position(scene: &PictureScene<'_>, rect: Option<Rect>, outer: Option<&str>) -> Value {
     let Some(rect) = rect else { return json!({ "x": 0, "y": 0 }) };
     let frame = |layout: &Layout| {

@@ -1,18 +1,18 @@
-//! Leaves out arrows that others imply.
+//! Removes edges that are implied by others (transitive reduction).
 
 use crate::picture::view::{DagView, LinkKind, PictureEdge, SUCCESS};
 
-/// Targets looked at in one round: a row of bits per node, so that 100,000 nodes need 51 MB at a
-/// time and not the 1.2 GB of the whole table.
+/// Number of targets per round: one row of bits per node, so 100,000 nodes need 51 MB at a time instead of 1.2 GB for
+/// the whole table.
 const ROUND: usize = 4_096;
 const WORDS: usize = ROUND / 64;
 
-/// For each node its arrows: where to, and which arrow of the view that is.
+/// The outgoing edges of each node: target, and index of the edge in the view.
 type Arrows = Vec<Vec<(usize, usize)>>;
 
 impl DagView {
-    /// The transitive reduction: without each arrow from A to C where A reaches C over others too.
-    /// Only dependencies on success count, in both parts: that A succeeded follows from a chain of
+    /// The transitive reduction: an edge from A to C is removed if A reaches C over other edges. Only success
+    /// dependencies count, both as the removed edge and on the path: that A succeeded follows from a chain of
     /// successes, and from nothing weaker.
     pub fn reduced(&self) -> Self {
         let plain = |e: &PictureEdge| e.kind == LinkKind::Dependency && e.condition == SUCCESS;
@@ -32,8 +32,8 @@ impl DagView {
     }
 }
 
-/// Marks the implied ones among the arrows to the nodes `first …`: their target is also below a
-/// child of their source. `order` has children before parents.
+/// Marks the implied edges among those to the nodes `first …`: the target is also reachable from a child of the source.
+/// `order` has children before parents.
 fn round(first: usize, order: &[usize], arrows: &Arrows, implied: &mut [bool]) {
     let mut below = vec![0u64; arrows.len() * WORDS];
     let place = |node: usize| {

@@ -1,4 +1,4 @@
-//! Pictures of small, of hostile and of large DAGs.
+//! Pictures of small, hostile and large DAGs.
 
 use super::*;
 use crate::domain::batch::Snapshot;
@@ -55,7 +55,7 @@ fn view(snapshot: &Snapshot, states: Option<&[JobState]>) -> DagView {
     DagView::of_batch("202407", snapshot, &snapshot.build_dag().expect("dag"), states)
 }
 
-/// Jobs named by letters; `edges` as `B<A` for B waits for A.
+/// Jobs named by letters; `edges` as `B<A` for B depends on A.
 pub(super) fn plain(jobs: &str, edges: &str) -> DagView {
     let jobs: Vec<(&str, &str)> = jobs.split_whitespace().map(|j| (j, j)).collect();
     let edges: Vec<(&str, &str)> =
@@ -89,7 +89,7 @@ fn json_of(view: &DagView, name: &str, wishes: Wishes) -> Value {
     }
 }
 
-/// Every byte of it.
+/// The whole text of a drawing.
 fn said(drawing: &Drawing<'_>) -> String {
     match drawing.drawn() {
         Drawn::Json(document) => serde_json::to_string(&document).expect("JSON"),
@@ -232,7 +232,7 @@ fn a_focus_is_a_neighbourhood() {
     assert_eq!(around("C", None, Some(0)), part("A B C", "A>B B>C"));
     assert_eq!(around("B", None, None), part("A B C D E", "A>B B>C C>D D>E"));
     assert_eq!(around("Q", None, None), None);
-    // The wave of a job is a fact about the job, also where its parents are not shown.
+    // The wave of a job is a fact about the job, even if its parents are not shown.
     assert_eq!(view.focus("E", Some(0), None).expect("E").nodes[0].level, 4);
 }
 
@@ -240,7 +240,7 @@ fn a_focus_is_a_neighbourhood() {
 fn a_reduction_leaves_out_what_follows_from_the_rest() {
     let view = plain("A B C D", "B<A C<B C<A D<C D<A D<B");
     assert_eq!(links(&view.reduced()), "A>B B>C C>D");
-    // That B was left out says nothing about A: such an arrow is no link of a chain, and stays.
+    // That B was not taken says nothing about A: such an edge does not imply another, and stays.
     let weak = BTreeMap::from([((code("B"), code("C")), "done".to_owned())]);
     assert_eq!(links(&view.conditioned(&weak).reduced()), "A>B A>C B>C B>D C>D");
 }
@@ -290,7 +290,7 @@ fn two_groups() -> DagView {
     DagView::join_views("both", vec![view(&first, None), view(&second, None)])
 }
 
-/// Codes that two groups have: each job is a node of its own in every shape, and is found by its full name.
+/// Codes that two groups share: each job is a separate node in every shape, and is found by its full name.
 #[test]
 fn a_code_of_several_groups_is_a_node_for_each() {
     let group = |code: &str, jobs: &[(&str, &str)]| {
@@ -317,7 +317,7 @@ fn a_code_of_several_groups_is_a_node_for_each() {
     ] {
         assert_eq!(view.find_codes(word), found, "{word}");
     }
-    // A code that reads like the full name of another group's job.
+    // A code that looks like the full name of another group's job.
     let odd = group("two", &[("LOAD", "LOAD"), ("POST", "POST"), ("one.LOAD", "one.LOAD")]);
     let one = group("one", &[("LOAD", "LOAD"), ("POST", "POST")]);
     let view = DagView::join_views("both", vec![one, odd]);
@@ -445,7 +445,7 @@ fn a_tree_names_a_job_again_and_ends() {
     let tree = json_of(&view, "tree", BARE);
     assert_eq!(tree["children"][0]["children"][0]["id"], "D");
     assert_eq!(tree["children"][1]["children"][0], json!({"id": "D", "ref": true}));
-    // 40 diamonds in a row, each level of which would double what is below it.
+    // 40 diamonds in a row; each would double the number of paths below it.
     let jobs: Vec<String> =
         (0..40).flat_map(|i| [format!("T{i}"), format!("L{i}"), format!("R{i}")]).collect();
     let edges: Vec<String> = (0..40)
@@ -462,8 +462,7 @@ fn a_tree_names_a_job_again_and_ends() {
     serde_json::from_str::<Value>(&text).expect("not too deep for a common reader");
 }
 
-/// 2,000 jobs with 6,000 dependencies, without chance: each waits for three of the hundred before
-/// it.
+/// 2,000 jobs with 6,000 dependencies, generated deterministically: each job waits for three of the hundred before it.
 pub(super) fn large(jobs: usize) -> DagView {
     let names: Vec<String> = (0..jobs).map(|i| format!("JOB_{i:05}")).collect();
     let mut edges = BTreeSet::new();
@@ -481,7 +480,7 @@ pub(super) fn large(jobs: usize) -> DagView {
     view(&snapshot(&named, &edges, "large"), None)
 }
 
-/// Keys are in the order of a `Value`, in short lists and in those that are made while they are written.
+/// Keys have the order of a `Value`, both in short lists and in generated ones.
 #[test]
 fn a_document_is_the_text_of_its_value() {
     let wishes = Wishes { generated_at: Some(Millis(0)), ..Wishes::default() };
@@ -548,7 +547,7 @@ fn names_and_sentences_of_the_shapes() {
 }
 
 proptest! {
-    /// Every DOT string that opens also closes, on its own line, whatever a name holds.
+    /// Every DOT string is closed on its own line, whatever a name contains.
     #[test]
     fn quotes_always_balance(name: String, label: String) {
         let text = text_of(&view(&snapshot(&[("A", &name)], &[], &label), None), "dot");
@@ -567,7 +566,7 @@ proptest! {
         prop_assert_eq!(text.lines().count(), 8);
     }
 
-    /// The order in which jobs and dependencies are written leaves no trace in any shape.
+    /// The order in which jobs and dependencies are defined affects no shape.
     #[test]
     fn the_same_dag_gives_the_same_bytes(
         jobs in Just(["A", "B", "C", "D"].map(|c| (c, c)).to_vec()).prop_shuffle(),
@@ -584,7 +583,7 @@ proptest! {
         }
     }
 
-    /// However jobs are tagged, the smaller picture has no circle, and loses no job.
+    /// However jobs are tagged, the collapsed picture has no cycle and loses no job.
     #[test]
     fn a_collapse_is_a_dag(
         tags in prop::collection::vec(0usize..4, 9),
@@ -602,7 +601,7 @@ proptest! {
         prop_assert_eq!(jobs, 9);
     }
 
-    /// The reduction keeps exactly what reaches what, with as few arrows as that needs.
+    /// The reduction keeps reachability with the minimum number of edges.
     #[test]
     fn a_reduction_keeps_what_reaches_what(
         pairs in prop::collection::btree_set((0usize..8, 0usize..8), 0..25),

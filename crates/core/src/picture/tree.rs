@@ -1,18 +1,18 @@
-//! D3's hierarchy: the DAG as a tree.
+//! Renders the DAG as a tree for D3's hierarchy.
 
 use crate::picture::PictureScene;
 use crate::picture::facts::labelled;
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
-/// Deepest nesting. Readers recurse: serde_json gives up at 128 by default, a tree level being two
-/// of its own, and a browser's stack ends somewhere too.
+/// Maximum nesting. Readers recurse: serde_json stops at 128 by default, where a tree level counts twice, and a
+/// browser's stack is limited too.
 const DEEPEST: usize = 50;
 
-/// `{id, …, children}`. A job with several parents is under each of them, at the first place with
-/// its children and at the others as `{id, ref: true}`; written out everywhere, 30 diamonds in a row
-/// would be a thousand million nodes. Where the tree grows too deep it goes on below the root. With
-/// one source and no such cut the source is the root.
+/// `{id, …, children}`. A job with several parents appears under each of them: with its children at the first place,
+/// and as `{id, ref: true}` at the others; written out everywhere, 30 diamonds in a row would be a thousand million
+/// nodes. Where the tree grows too deep, it continues below the root. With one source and no such cut, the source is
+/// the root.
 pub(super) fn draw_tree<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let children = view.children();
@@ -40,7 +40,7 @@ struct Growing<'a> {
     scene: &'a PictureScene<'a>,
     children: Vec<Vec<usize>>,
     seen: Vec<bool>,
-    /// What was too deep, to be written below the root.
+    /// Nodes that were too deep, to be written below the root.
     cut: Vec<usize>,
 }
 

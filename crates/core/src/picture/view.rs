@@ -1,4 +1,4 @@
-//! A DAG ready to be drawn: what every shape of picture is made of.
+//! The view of a DAG from which every shape of picture is rendered.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::dag::{Dag, Node};
@@ -9,16 +9,15 @@ use crate::domain::time::Millis;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
-/// Where a job of a batch stands, as a picture shows it.
+/// State of a job in a batch, as a picture shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobState {
-    /// Its state.
     pub status: QueueStatus,
-    /// Start of the present or last try.
+    /// Start of the current or last attempt.
     pub start: Option<Millis>,
-    /// End of the last try.
+    /// End of the last attempt.
     pub end: Option<Millis>,
-    /// Which start this is, counted from 1; 0 before the first.
+    /// Number of the attempt, counted from 1; 0 before the first.
     pub attempt: u32,
 }
 
@@ -34,27 +33,27 @@ impl From<&QueueEntry> for JobState {
 }
 
 impl JobState {
-    /// Milliseconds of the last try that ended; `None` while the present one runs.
+    /// Duration of the last finished attempt in milliseconds; `None` while an attempt runs.
     pub(super) fn time_taken(&self) -> Option<i64> {
         let (start, end) = self.start.zip(self.end)?;
         (end >= start).then(|| end.since(start))
     }
 }
 
-/// What a forecast says of a job; every part may be unknown.
+/// Forecast of a job; every part may be unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ForecastTiming {
-    /// How long it is expected to run, in milliseconds.
+    /// Expected duration in milliseconds.
     pub est_ms: Option<i64>,
-    /// That is a guess: the job has no history, and others of the batch have.
+    /// Whether the duration is assumed: the job has no history, while others of the batch have.
     pub is_assumed: bool,
-    /// How much later it could end without delaying the batch, in milliseconds.
+    /// Slack in milliseconds: how much later the job may end without delaying the batch.
     pub slack_ms: Option<i64>,
-    /// It lies on the critical path.
+    /// Whether the job is on the critical path.
     pub critical: Option<bool>,
 }
 
-/// A DAG ready to be drawn: what every shape of picture is made of.
+/// A DAG with states and timings, ready to be rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DagView {
     pub(super) title: String,
@@ -64,16 +63,16 @@ pub struct DagView {
     pub(super) edges: Vec<PictureEdge>,
 }
 
-/// What is drawn.
+/// What the picture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PictureSubject {
-    /// A batch: jobs have states.
+    /// A batch; its jobs have states.
     Batch,
-    /// What is defined: nothing has run.
+    /// A definition; nothing has run.
     Definition,
 }
 
-/// A frame around jobs.
+/// A group frame around jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PictureFrame {
     pub(super) id: String,
@@ -81,20 +80,20 @@ pub(super) struct PictureFrame {
     pub(super) parent: Option<String>,
 }
 
-/// What a node of the picture stands for.
+/// What a node stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PictureNodeKind {
     /// A job.
     Job,
-    /// A job of another batch, for which one of this batch waits.
+    /// A job of another batch that a job of this batch depends on.
     External,
-    /// All jobs of a group.
+    /// All jobs of a group, collapsed.
     Group,
-    /// Jobs that share a tag.
+    /// All jobs with a tag, collapsed.
     Tag,
 }
 
-/// A node of the picture: a job, or what stands for several.
+/// A node: a job, or several collapsed jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PictureNode {
     pub(super) code: String,
@@ -107,11 +106,11 @@ pub(super) struct PictureNode {
     pub(super) level: u32,
     pub(super) state: Option<JobState>,
     pub(super) timing: ForecastTiming,
-    /// For a node that stands for several jobs: how many are in which state, or in none.
+    /// For a collapsed node: the number of jobs per state, or without one.
     pub(super) members: BTreeMap<Option<QueueStatus>, usize>,
 }
 
-/// What an arrow means.
+/// The meaning of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LinkKind {
     /// A dependency within the batch.
@@ -120,7 +119,7 @@ pub(super) enum LinkKind {
     External,
 }
 
-/// An arrow: places in `DagView::nodes`, and when the target may go on.
+/// An edge: indexes into `DagView::nodes`, and its condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PictureEdge {
     pub(super) source: usize,
@@ -129,12 +128,12 @@ pub(super) struct PictureEdge {
     pub(super) condition: String,
 }
 
-/// The condition of a dependency that says nothing else.
+/// The default condition of a dependency.
 pub(super) const SUCCESS: &str = "success";
 
 impl DagView {
-    /// The jobs of `snapshot` as `dag` orders them. `title` is the batch number, or the group's
-    /// code when no batch is meant; `statuses`, where there is a batch, run parallel to the jobs.
+    /// The view of the jobs of `snapshot` in the order of `dag`. `title` is the batch number, or the code of the group
+    /// for a definition; `statuses`, if there is a batch, are parallel to the jobs.
     pub fn of_batch(
         title: &str,
         snapshot: &Snapshot,
@@ -190,7 +189,7 @@ impl DagView {
         view.conditioned(&conditions.collect()).sorted()
     }
 
-    /// Several pictures in one, a frame each. A code that jobs of several groups have becomes `group.CODE`.
+    /// Several views in one, with a frame each. A code shared by jobs of several groups becomes `group.CODE`.
     pub fn join_views(title: &str, views: Vec<Self>) -> Self {
         let mut all = Self {
             title: title.to_owned(),
@@ -204,7 +203,7 @@ impl DagView {
             if view.subject == PictureSubject::Batch {
                 all.subject = PictureSubject::Batch;
             }
-            // What jobs of several groups wait for in another batch is one node.
+            // A job of another batch that jobs of several groups depend on is one node.
             let mut at = Vec::with_capacity(view.nodes.len());
             for item in view.nodes {
                 let next = all.nodes.len();
@@ -225,11 +224,11 @@ impl DagView {
         all.with_unique_codes().sorted()
     }
 
-    /// The same with a code for each node that no other has: shapes know nodes by their codes.
+    /// The same view with unique codes, because shapes identify nodes by code.
     fn with_unique_codes(mut self) -> Self {
         let own: Vec<String> = self.nodes.iter().map(|item| item.code.clone()).collect();
         let in_full = |group: &str, code: &str| format!("{group}.{code}");
-        // A code may hold dots, and read like another's full name; none holds a slash.
+        // A code may contain dots and look like another job's full name; no code contains a slash.
         let by_path = |group: &str, code: &str| format!("job/{group}/{code}");
         for form in [in_full as fn(&str, &str) -> String, by_path] {
             let shared = shared_codes(&self.nodes);
@@ -249,7 +248,7 @@ impl DagView {
         self
     }
 
-    /// The same with what a forecast says of each job; jobs it does not name keep what they have.
+    /// The same view with the forecast of each job; jobs without one keep what they have.
     pub fn timed(mut self, timings: &BTreeMap<JobCode, ForecastTiming>) -> Self {
         let of: HashMap<&str, &ForecastTiming> =
             timings.iter().map(|(c, t)| (c.as_str(), t)).collect();
@@ -261,7 +260,7 @@ impl DagView {
         self
     }
 
-    /// The same with other conditions, by parent and child.
+    /// The same view with other conditions, by parent and child.
     pub fn conditioned(mut self, conditions: &BTreeMap<(JobCode, JobCode), String>) -> Self {
         let of: HashMap<(&str, &str), &String> =
             conditions.iter().map(|((p, c), text)| ((p.as_str(), c.as_str()), text)).collect();
@@ -275,7 +274,7 @@ impl DagView {
         self
     }
 
-    /// The same with a further frame around the frames of some groups. `id` is no group's code.
+    /// The same view with an additional frame around the frames of some groups. `id` is not a group code.
     pub fn framed(mut self, id: &str, label: &str, inner: &[GroupCode]) -> Self {
         for group in &mut self.groups {
             if inner.iter().any(|code| code.as_str() == group.id) {
@@ -286,13 +285,12 @@ impl DagView {
         self
     }
 
-    /// Codes of the jobs, for hints about slips of the finger.
+    /// Codes of the jobs, for suggestions after a typing error.
     pub fn codes(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().filter(|i| i.kind == PictureNodeKind::Job).map(|i| i.code.as_str())
     }
 
-    /// All that decides where a steady picture has what: two views with the same outline have the same
-    /// places.
+    /// Everything that decides the positions in a steady picture: views with equal outlines have equal positions.
     pub fn outline(&self) -> String {
         let mut text = String::with_capacity(64 * self.nodes.len() + 12 * self.edges.len());
         for node in &self.nodes {
@@ -312,8 +310,8 @@ impl DagView {
         text
     }
 
-    /// Nodes by wave and code, which is an order of running too and does not change with the order
-    /// in which jobs happen to be written; arrows by the codes of their ends.
+    /// Sorts nodes by wave and code, which is also a possible order of execution and does not depend on the order in
+    /// the definition; sorts edges by the codes of their ends.
     pub(super) fn sorted(mut self) -> Self {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by(|a, b| {
@@ -339,7 +337,7 @@ impl DagView {
         self
     }
 
-    /// Only the nodes for which `keep` holds, the arrows between them, and the groups still needed.
+    /// The nodes for which `keep` holds, the edges between them, and the groups still needed.
     pub(super) fn keep_only(&self, keep: &[bool]) -> Self {
         let mut at = vec![usize::MAX; self.nodes.len()];
         let mut nodes = Vec::new();
@@ -367,17 +365,17 @@ impl DagView {
     }
 }
 
-/// Codes that several nodes have.
+/// Codes shared by several nodes.
 fn shared_codes(nodes: &[PictureNode]) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let again = nodes.iter().filter(|item| !seen.insert(item.code.as_str()));
     again.map(|item| item.code.clone()).collect()
 }
 
-/// Groups that hold a node, and the groups around them.
+/// Groups that contain a node, and the groups around them.
 pub(super) fn needed(groups: &[PictureFrame], nodes: &[PictureNode]) -> Vec<PictureFrame> {
     let mut ids: BTreeSet<&str> = nodes.iter().filter_map(|n| n.group.as_deref()).collect();
-    // A parent may have a parent; each turn adds a generation.
+    // A parent may have a parent; each iteration adds one level.
     for _ in groups {
         let more: Vec<&str> = groups
             .iter()

@@ -1,9 +1,9 @@
-//! Ways through a view along its arrows.
+//! Traverses a view along its edges.
 
 use crate::picture::view::{DagView, PictureEdge};
 
 impl DagView {
-    /// Places of the nodes, parents before children.
+    /// Indexes of the nodes, parents before children.
     pub(super) fn in_order(&self) -> Vec<usize> {
         let mut open = vec![0usize; self.nodes.len()];
         let children = self.children();
@@ -24,7 +24,7 @@ impl DagView {
         order
     }
 
-    /// For each node those that wait for it, in the order of the arrows.
+    /// The dependents of each node, in the order of the edges.
     pub(super) fn children(&self) -> Vec<Vec<usize>> {
         let mut children = vec![Vec::new(); self.nodes.len()];
         for edge in &self.edges {
@@ -33,7 +33,7 @@ impl DagView {
         children
     }
 
-    /// For each node those that it waits for, in the order of the arrows.
+    /// The dependencies of each node, in the order of the edges.
     pub(super) fn parents(&self) -> Vec<Vec<usize>> {
         let mut parents = vec![Vec::new(); self.nodes.len()];
         for edge in &self.edges {
@@ -42,8 +42,8 @@ impl DagView {
         parents
     }
 
-    /// Which arrows lie on the critical path. Of several critical parents only those of the latest
-    /// wave hand the path on: with A → B → C all critical, A → C is not part of it.
+    /// Which edges are on the critical path. Of several critical parents only those of the latest wave count: with A →
+    /// B → C all critical, A → C is not part of the path.
     pub(super) fn critical_edges(&self) -> Vec<bool> {
         let critical = |i: usize| self.nodes[i].timing.critical == Some(true);
         let on_path = |e: &PictureEdge| critical(e.source) && critical(e.target);

@@ -1,4 +1,4 @@
-//! AntV X6: what `graph.fromJSON` takes.
+//! Renders JSON for AntV X6, as `graph.fromJSON` reads it.
 
 use crate::picture::PictureScene;
 use crate::picture::document::Document;
@@ -8,7 +8,7 @@ use crate::picture::paint::fill_colour;
 use crate::picture::view::{PictureEdge, SUCCESS};
 use serde_json::{Value, json};
 
-/// `{nodes, edges}`: every node with a port to come in and one to go out.
+/// `{nodes, edges}`: every node has an input port and an output port.
 pub(super) fn draw_x6<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());

@@ -1,8 +1,7 @@
-//! Messages of XXL-JOB between its admin and its executors, as plain data.
+//! Messages between an XXL-JOB admin and its executors, as plain data.
 //!
-//! Four dialects are spoken (`XxlDialect`). What is read is read in all of them at once: fields that a
-//! version does not have may be missing, those that nobody knows are ignored, `null` is the same as
-//! absent. What is written is written in one.
+//! There are four dialects (`XxlDialect`). Reading accepts all of them at once: fields that a version lacks may be
+//! missing, unknown fields are ignored, and `null` means absent. Writing uses exactly one.
 
 mod reply;
 mod to_admin;
@@ -12,38 +11,38 @@ pub use reply::{LogPage, Reply, read_log};
 pub use to_admin::{Callback, Registry, callbacks, read_callbacks};
 pub use to_executor::{JobAsk, LogAsk, RunAsk};
 
-/// The header with the token, as it is written; names of headers have no case.
+/// The header with the access token; header names are case-insensitive.
 pub const TOKEN_HEADER: &str = "xxl-job-access-token";
-/// The header with the name of the executor, which 3.5 asks for.
+/// The header with the app name of the executor, required since 3.5.
 pub const APP_NAME_HEADER: &str = "xxl-job-appname";
-/// The one group of registrations that executors are in.
+/// The only registration group of executors.
 pub const EXECUTOR_GROUP: &str = "EXECUTOR";
 
-/// Done.
+/// Success.
 pub const OK: i32 = 200;
-/// Failed, or refused.
+/// Failure or refusal.
 pub const FAIL: i32 = 500;
-/// The time for a run was over.
+/// The run timed out.
 pub const TIMED_OUT: i32 = 502;
 
-/// What the versions of XXL-JOB differ in on the wire.
+/// The protocol versions of XXL-JOB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XxlDialect {
     /// 2.2.
     D0,
     /// 2.3 to 3.2.
     D1,
-    /// 3.3 to 3.4; what an executor sends is as in `D1`.
+    /// 3.3 to 3.4; an executor sends the same as in `D1`.
     D2,
-    /// 3.5, not released when this was written.
+    /// 3.5, not released at the time of writing.
     D3,
 }
 
 impl XxlDialect {
-    /// All of them, the oldest first.
+    /// Every dialect, oldest first.
     pub const ALL: [Self; 4] = [Self::D0, Self::D1, Self::D2, Self::D3];
 
-    /// The oldest version that speaks it.
+    /// The oldest version with this dialect.
     pub fn since(self) -> &'static str {
         match self {
             Self::D0 => "2.2",
@@ -53,7 +52,7 @@ impl XxlDialect {
         }
     }
 
-    /// The dialect of a version, `2.4.1`.
+    /// The dialect of a version such as `2.4.1`.
     pub fn of_version(version: &str) -> Option<Self> {
         let mut parts = version.split('.');
         let number = |part: Option<&str>| part.and_then(|text| text.parse::<u32>().ok());

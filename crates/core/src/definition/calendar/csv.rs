@@ -1,4 +1,4 @@
-//! `date,kind,label` with a header; `label` may be left out.
+//! Reads `date,kind,label` with a header; `label` is optional.
 
 use super::{CalendarFileDays, CalendarFileEntry, KINDS, kind_of};
 use crate::definition::csv;

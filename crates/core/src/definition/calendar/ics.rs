@@ -1,14 +1,14 @@
-//! iCalendar (RFC 5545): whole-day events. Apple's feed for China marks its events 休 (off) and 班
-//! (worked), in the summary and as `X-APPLE-SPECIAL-DAY`, and also names days that are neither (Mother's
-//! Day, New Year's Day of six years by a rule); so in a file that marks days off, events without a mark are
-//! left out, and it is said how many. Other feeds (holiday-cn) only tell worked days apart: 上班.
+//! Reads whole-day events from iCalendar (RFC 5545). Apple's feed for China marks its events 休 (off) and 班 (worked), in
+//! the summary and as `X-APPLE-SPECIAL-DAY`, and also contains days that are neither (Mother's Day, New Year's Day of
+//! six years by a rule). In a file that marks days off, events without a mark are therefore skipped, and their number
+//! is reported. Other feeds (holiday-cn) mark only worked days: 上班.
 
 use super::{CalendarFileDays, CalendarFileEntry};
 use crate::definition::fault::SourcePlace;
 use crate::domain::calendar::{DayKind, DayOrigin};
 use chrono::{Days as Span, NaiveDate};
 
-/// Longest event, in days.
+/// Maximum length of an event, in days.
 const SPAN_MAX: u64 = 366;
 
 /// A content line, unfolded.
@@ -19,7 +19,7 @@ struct IcsLine {
     value: String,
 }
 
-/// An event as it is read.
+/// An event of the file.
 struct IcsEvent {
     at: SourcePlace,
     lines: Vec<IcsLine>,
@@ -34,7 +34,7 @@ impl IcsEvent {
         self.find_line(name).map(|l| unescaped(&l.value)).unwrap_or_default()
     }
 
-    /// The event as a fault names it.
+    /// The name of the event in faults.
     fn words(&self) -> String {
         let summary = self.value("SUMMARY");
         if summary.is_empty() { "this event".to_owned() } else { format!("event {summary:?}") }
@@ -52,7 +52,7 @@ pub(super) fn read_ics(text: &str, days: &mut CalendarFileDays) {
     for event in &events {
         let mark = event_mark(event);
         if has_off && mark.is_none() {
-            // Before anything else is said of it: Apple's feed repeats those by rule.
+            // Before the other checks: Apple's feed repeats those by a rule.
             left_out.push((event.at.clone(), event.value("SUMMARY")));
             continue;
         }
@@ -76,7 +76,7 @@ pub(super) fn read_ics(text: &str, days: &mut CalendarFileDays) {
     }
 }
 
-/// The unfolded lines: one that begins with a blank goes on where the last one ended.
+/// The unfolded lines: a line that begins with a blank continues the previous one.
 fn lines(text: &str, days: &mut CalendarFileDays) -> Vec<IcsLine> {
     let mut whole: Vec<(u32, String)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -101,7 +101,7 @@ fn lines(text: &str, days: &mut CalendarFileDays) -> Vec<IcsLine> {
     found
 }
 
-/// `NAME;PARAMS:VALUE`; a colon between double quotes belongs to a parameter.
+/// Splits `NAME;PARAMS:VALUE`; a colon between double quotes belongs to a parameter.
 fn taken_apart(line: &str) -> Option<(String, String, String)> {
     let mut is_quoted = false;
     let colon = line.char_indices().find(|(_, c)| {
@@ -114,7 +114,7 @@ fn taken_apart(line: &str) -> Option<(String, String, String)> {
     fits.then(|| (name.to_ascii_uppercase(), params.to_ascii_uppercase(), value[1..].to_owned()))
 }
 
-/// The events; a property of something within an event (an alarm) is none of the event's.
+/// The events; a property of a component inside an event (an alarm) does not belong to the event.
 fn events(text: &str, days: &mut CalendarFileDays) -> Vec<IcsEvent> {
     let lines = lines(text, days);
     let mut open: Vec<(String, SourcePlace)> = Vec::new();
@@ -161,7 +161,7 @@ fn events(text: &str, days: &mut CalendarFileDays) -> Vec<IcsEvent> {
     found
 }
 
-/// What makes an event more than the days it names.
+/// Properties of an event that covers more than the days that it names.
 const REPEATS: &[&str] = &["RRULE", "RDATE", "EXDATE", "EXRULE", "RECURRENCE-ID"];
 
 /// First day and number of days.
@@ -238,7 +238,7 @@ fn days_of(duration: &str) -> Option<u64> {
 const OFF: &[&str] = &["(休)", "（休）", "[休]", "【休】"];
 const WORK: &[&str] = &["(班)", "（班）", "[班]", "【班】"];
 
-/// What an event is marked as.
+/// The mark of an event.
 fn event_mark(event: &IcsEvent) -> Option<DayKind> {
     let summary = event.value("SUMMARY");
     let has = |marks: &[&str]| marks.iter().any(|mark| summary.contains(mark));

@@ -1,6 +1,6 @@
-//! JSON: our own form (a calendar with a list per year, which `calendar export` writes), and the files of
-//! holiday-cn, one year each. A day is `["2025-10-11", "work", "国庆节"]` or
-//! `{"date": "2025-10-11", "isOffDay": false, "name": "国庆节"}` in both.
+//! Reads JSON: our own format (a calendar with a list per year, as `calendar export` writes it), and the files of
+//! holiday-cn, one per year. A day is `["2025-10-11", "work", "国庆节"]` or `{"date": "2025-10-11", "isOffDay": false,
+//! "name": "国庆节"}` in both.
 
 use super::{CalendarFileDays, CalendarFileEntry, KINDS, is_bad_label, kind_of};
 use crate::definition::calendar::LABEL_MAX;
@@ -17,7 +17,7 @@ const TOP: &[&str] = &["calendar", "name", "weekend", "years", "by_hand", "combi
 const LIST: &[&str] = &["year", "days"];
 /// Keys of a day.
 const DAY: &[&str] = &["date", "name", "isOffDay"];
-/// Keys that tell where the data is from.
+/// Keys that name the origin of the data.
 const NOTICE: &[&str] =
     &["note", "source", "commit", "licence", "license", "papers", "$schema", "$id"];
 
@@ -35,7 +35,7 @@ pub(super) fn read_json(text: &str, days: &mut CalendarFileDays) {
             "write {\"calendar\": \"CODE\", \"years\": [{\"year\": 2025, \"days\": […]}]}",
         ),
     }
-    // A calendar that is kept by hand, or combined, may have no days.
+    // A calendar that is maintained by hand, or combined, may have no days.
     let may_be_empty = match &tree.value {
         NodeValue::Map(entries) => get(entries, "by_hand").or(get(entries, "combines")).is_some(),
         NodeValue::List(_) | NodeValue::Null | NodeValue::Text(_) => false,
@@ -48,7 +48,7 @@ pub(super) fn read_json(text: &str, days: &mut CalendarFileDays) {
 
 type JsonEntries = [(Located<String>, SourceNode)];
 
-/// Says which keys are not known.
+/// Warns of unknown keys.
 fn known(entries: &JsonEntries, keys: &[&str], days: &mut CalendarFileDays) {
     for (key, _) in entries {
         let name = key.value.as_str();
@@ -198,7 +198,7 @@ fn read_year(node: &SourceNode, days: &mut CalendarFileDays) {
     }
 }
 
-/// One day, of the list of a year or set by hand.
+/// One day, from the list of a year or set by hand.
 fn read_day(node: &SourceNode, year: Option<i32>, days: &mut CalendarFileDays) {
     let found = match &node.value {
         NodeValue::List(parts) => tuple(node, parts, days),
@@ -219,7 +219,7 @@ fn read_day(node: &SourceNode, year: Option<i32>, days: &mut CalendarFileDays) {
     days.add_entry(CalendarFileEntry { at: node.at.clone(), date, kind, label, origin });
 }
 
-/// A list holds its year, and what belongs to its first and last holidays.
+/// A list contains its year, and the days of its first and last holidays that lie outside it.
 fn is_of(date: NaiveDate, year: i32) -> bool {
     match date.year() - year {
         0 => true,

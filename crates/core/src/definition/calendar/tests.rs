@@ -18,7 +18,7 @@ fn date(text: &str) -> NaiveDate {
     text.parse().expect(text)
 }
 
-/// Every day as `2025-10-11 work 国庆节 2025`.
+/// Renders every day as `2025-10-11 work 国庆节 2025`.
 fn shown(file: &CalendarFile) -> Vec<String> {
     let line = |(date, day): (&NaiveDate, &CalendarDayRule)| {
         let origin = match day.origin {
@@ -181,7 +181,7 @@ fn ics_with_marks_for_off_and_worked() {
     );
 }
 
-/// The form in which holiday-cn publishes: worked days are told apart by a word, days off have no mark.
+/// The form that holiday-cn publishes: worked days have a mark, days off have none.
 #[test]
 fn ics_that_marks_worked_days_only() {
     let text = feed(&[
@@ -208,7 +208,7 @@ fn ics_that_marks_worked_days_only() {
 const MANY: &str = "date,kind,label\n2025-02-30,off,x\n2025-01-01,rest,x\n2025-01-04,off,y\n2025-01-02,off\n2025-01-03,off,a\n\
                 2025-01-03,work,b\n";
 
-/// File, text, and what must be said about it.
+/// File, text, and the expected faults.
 const FAULTY: &[(&str, &str, &[&str])] = &[
     (
         "a.csv",
@@ -378,7 +378,7 @@ proptest! {
             prop_assert_eq!(day.kind == DayKind::Off, *is_off);
             prop_assert_eq!(day.label.as_deref().unwrap_or_default(), label.trim());
         }
-        // Every list has a year that is complete, and is of it or next to it.
+        // Every day with a list belongs to a complete year, and lies in it or next to it.
         for (date, day) in &file.days {
             let DayOrigin::List(year) = day.origin else { panic!("from a file") };
             prop_assert!(file.years.contains(&year) && (year - date.year()).abs() <= 1);

@@ -1,4 +1,4 @@
-//! A calendar as a JSON file that `calendar import` reads back.
+//! Writes a calendar as a JSON file that `calendar import` reads back.
 
 use crate::domain::calendar::{Calendar, CalendarDayRule, DayOrigin};
 use chrono::NaiveDate;

@@ -1,4 +1,4 @@
-//! Definitions of many files: includes, templates, aliases, owners; and the way back to a file.
+//! Definitions of several files: includes, templates, aliases, owners, and the export to a file.
 
 use super::{KINDS, assert_faults, load_files};
 use crate::definition::schema_form::SchemaKey;
@@ -41,7 +41,7 @@ sources:
   ledger: {url: 'sqlite:l.db', procedures_file: procs.yaml}
 owners: {gl: {email: [gl@bank.example]}}
 ";
-    // Found beside the file that names them; included twice, read once.
+    // Found relative to the file that names them; a file included twice is read once.
     let jobs = "\
 include: ../shared/sources.yaml
 defaults: {type: SQL, timeout_sec: 60}
@@ -63,7 +63,7 @@ dependencies: [{job_code: GL_LOAD, depends_on: FX}]
     let codes: Vec<&str> = defs.jobs.iter().map(|j| j.code.as_str()).collect();
     assert_eq!(codes, ["A", "GL_LOAD", "FX"]);
     assert_eq!(job(defs, "GL_LOAD").sql, Some(SqlText::Same("SELECT 'gl'".to_owned())));
-    // Each file's defaults are for its own jobs.
+    // The defaults of each file apply to its own jobs only.
     let said = |code: &str| (job(defs, code).retry_count, job(defs, code).timeout_sec);
     assert_eq!(said("A"), (3, 1_800));
     assert_eq!(said("GL_LOAD"), (0, 60));
@@ -110,7 +110,7 @@ fn faults_of_includes_name_the_file_and_the_line() {
         &[("dag.yaml", &format!("include: [b.yaml]\n{a}")), ("b.yaml", "- 1\n")],
         &["b.yaml:1: this file is a list, not a map"],
     );
-    // Faults inside, of form and of meaning, and names that two files give.
+    // Faults of form and meaning in included files, and names defined in two files.
     assert_faults_of(
         &[
             ("dag.yaml", &format!("include: [b.yaml]\ngroups: {{g: }}\n{a}")),
@@ -179,7 +179,7 @@ jobs:
     assert_eq!((a.priority, a.timeout_sec, a.retry_count), (4, 20, 1));
     assert_eq!((b.priority, b.timeout_sec, b.retry_count), (3, 20, 1));
     assert_eq!((a.name.as_str(), &a.tags[..]), ("From a template", &["c".to_owned()][..]));
-    // Its own text makes the template's file void, which does not even exist.
+    // The job's own text replaces the template's file, which does not even exist.
     assert_eq!(a.sql, Some(SqlText::Same("SELECT 1".to_owned())));
     let names = |job: &JobDef| -> Vec<String> {
         job.params
@@ -310,7 +310,7 @@ fn owners_that_are_declared_are_meant() {
 
 // --- export ----------------------------------------------------------------------------------------
 
-/// Every form in which something can be said.
+/// Every form of every key.
 const RICH: &str = r##"
 pools: {ORA: 4, SAP: {slots: 1}}
 secrets: {PW: {env: PW}, K: {file: /run/k}, S: {sealed: "v1:abc"}}
@@ -396,7 +396,7 @@ fn what_is_exported_is_read_as_the_same() {
     }
 }
 
-/// Keys of a file that a definition does not keep, or keeps under another name.
+/// Keys of a file that a definition does not store, or stores under another name.
 const NOT_KEPT: &[&str] = &[
     "include",
     "templates",
@@ -464,10 +464,10 @@ proptest! {
     fn any_text_goes_out_and_comes_back(text: String, hard in "[ \\n\\r\\t:#'\"|>&*{}\\[\\],~\\\\a0月]{0,20}") {
         let mut defs = loaded(&[("dag.yaml", RICH)]).definition;
         for text in [text, hard] {
-            // What would be refused as empty, or as a reference, could not have been stored.
+            // A text that would be refused as empty, or as a reference, could not have been stored.
             let (body, value) = (format!("{text};"), text.replace("${", "$ {"));
             for job in &mut defs.jobs {
-                // A sensor asks one query; any text would not be one.
+                // A sensor has one query; not every text is one.
                 if matches!(job.sql, Some(SqlText::Same(_))) && job.sensor.is_none() {
                     job.sql = Some(SqlText::Same(body.clone()));
                 }

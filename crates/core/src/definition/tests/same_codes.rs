@@ -1,4 +1,4 @@
-//! Two groups of one file that have jobs of the same code.
+//! Two groups of one file whose jobs share a code.
 
 use super::*;
 use crate::definition::diff_definitions;

@@ -1,9 +1,8 @@
-//! What else changes in a batch when an operator has changed some of its rows.
+//! Computes which other rows of a batch change after an operator changed some of them.
 //!
-//! Readiness never takes back what it has decided: a job that is UPSTREAM_FAILED stays so, one that
-//! waits for a slot goes on waiting for it. When an operator declares a failed job done, or starts a
-//! parent over, some of those decisions no longer hold. Which ones is not guessed: the decisions are
-//! made anew on a copy, and what comes out differently is what changes.
+//! Readiness never revises its decisions: a job that is UPSTREAM_FAILED stays so, and a queued job keeps waiting for a
+//! slot. When an operator forces a failed job to success or reruns a parent, some of these decisions no longer hold. To
+//! find them, the decisions are made again on a copy, and the rows that differ are the ones that change.
 
 use crate::domain::action::rerun::{RerunScope, reach};
 use crate::domain::dag::Node;
@@ -11,27 +10,27 @@ use crate::domain::dispatch::readiness::{Gates, Readiness};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::trigger_rule::EdgeTally;
 
-/// Whether jobs that were decided never to run may be decided anew.
+/// Whether jobs that were decided never to run are decided again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedecideMode {
-    /// They are: the batch goes on by itself.
+    /// They are: the batch continues by itself.
     Anew,
-    /// They stay: the operator said exactly what starts over.
+    /// They are not: the operator named exactly the jobs to start over.
     Stays,
 }
 
-/// Which jobs are looked at.
+/// The jobs to examine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
-    /// Those below the changed ones.
+    /// The jobs downstream of the changed ones.
     Below,
-    /// All of the batch: a failure in it had stopped jobs beside it (`fail_fast`).
+    /// The whole batch: a failure had stopped unrelated jobs (`fail_fast`).
     Batch,
 }
 
-/// The jobs that go back to PENDING because others were changed, with the state each is in. `status`
-/// holds the states after the change, `gates` the rules after it, `changed` the jobs it touched,
-/// `outside` what jobs wait for beyond the batch.
+/// The jobs that return to PENDING because other jobs changed, each with its current state. `status` holds the states
+/// after the change, `gates` the rules after it, `changed` the changed jobs, `outside` the state of dependencies on
+/// other batches.
 pub fn follow(
     gates: Gates<'_>,
     status: &[QueueStatus],
@@ -46,7 +45,7 @@ pub fn follow(
     };
     let waits = |s: QueueStatus| matches!(s, QueueStatus::Queued | QueueStatus::RetryWait);
     let closed = |s: QueueStatus| matches!(s, QueueStatus::UpstreamFailed | QueueStatus::NotTaken);
-    // A list that failed with one of its items is counted again when that item is another.
+    // A list that failed because of one item is evaluated again when that item has changed.
     let counted =
         |n: &Node| gates.rules.is_milestone(*n) && status[n.index()] == QueueStatus::Failed;
     let may_change = |node: &Node| {

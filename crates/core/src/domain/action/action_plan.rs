@@ -1,7 +1,7 @@
-//! Exactly which rows of a batch an operator's action changes, from which state to which.
+//! Computes exactly which rows of a batch an operator's action changes, and from which state to which.
 //!
-//! Pure: the same rows give the same list, so the list that is printed first is the list that is
-//! written. Nothing happens that `QueueStatus::after` does not allow.
+//! The function is pure: the same rows give the same plan, so the plan that is shown is the plan that is written. Every
+//! change is one that `QueueStatus::after` allows.
 
 use crate::domain::action::action_effects::{RedecideMode, Within, follow};
 use crate::domain::action::refusal::{ActionRefusal, Refusals};
@@ -18,45 +18,43 @@ use crate::domain::value::expr::Expr;
 /// Why a row changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The operator meant it.
+    /// The operator named the job.
     Asked,
-    /// It follows from what the operator meant.
+    /// The change follows from the change of a named job.
     Follows,
 }
 
-/// A row that changes.
+/// The change of one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionStep {
-    /// Which job.
+    /// The job.
     pub node: Node,
-    /// Its state now.
+    /// Current state.
     pub from: QueueStatus,
-    /// Its state then.
+    /// New state.
     pub to: QueueStatus,
-    /// What changes, in order.
+    /// Changes of the row, in order.
     pub changes: Vec<RowChange>,
-    /// Why.
     pub cause: Cause,
 }
 
 /// The batch an operator acts on.
 #[derive(Clone, Copy)]
 pub struct ActionScene<'a> {
-    /// The batch.
     pub batch: &'a Batch,
-    /// Its graph.
+    /// The graph of the batch.
     pub dag: &'a Dag,
-    /// The rules of its jobs, without what operators want of them.
+    /// The rules of the jobs, without the run modes set by operators.
     pub rules: &'a Rules,
-    /// Its rows, in the order of the graph.
+    /// The rows, in the order of the graph.
     pub rows: &'a [QueueEntry],
-    /// What a failure in it does to the rest.
+    /// Effect of a failure on the rest of the batch.
     pub on_failure: GroupFailurePolicy,
-    /// Whether an expression holds of a job's outputs.
+    /// Evaluates an expression over the outputs of a job.
     pub holds: &'a dyn Fn(Node, &Expr) -> bool,
-    /// Whether a job's own condition holds of the outputs of the batch.
+    /// Evaluates a job's own condition over the outputs of the batch.
     pub allows: &'a dyn Fn(&Expr) -> bool,
-    /// What jobs wait for beyond the batch.
+    /// The state of a job's dependencies on other batches.
     pub outside: &'a dyn Fn(Node) -> EdgeTally,
 }
 
@@ -66,8 +64,8 @@ impl ActionScene<'_> {
     }
 }
 
-/// Exactly which rows change when `action` is done to the jobs at `named`, or every reason why it is
-/// not. Nothing is done in part.
+/// The rows that change when `action` is applied to the jobs `named`, or every reason why it is refused. An action is
+/// applied completely or not at all.
 pub fn plan_action(
     action: OperatorAction,
     named: &[Node],
@@ -100,8 +98,8 @@ pub fn plan_action(
     Ok(steps)
 }
 
-/// In a group that stops at a failure, a job that is made to fail stops the rest as one that failed by
-/// itself does: nothing that waits is started any more.
+/// In a group that stops at a failure, a job that an operator fails stops the rest as a normal failure does: nothing
+/// that waits is started.
 fn swept(steps: &[ActionStep], scene: ActionScene<'_>) -> Option<Vec<ActionStep>> {
     let fails = |s: &ActionStep| {
         matches!(s.to, QueueStatus::Failed | QueueStatus::Killed | QueueStatus::Unknown)
@@ -129,7 +127,7 @@ fn swept(steps: &[ActionStep], scene: ActionScene<'_>) -> Option<Vec<ActionStep>
     Some(all.collect())
 }
 
-/// The same thing done to each named job.
+/// The plan for an action that applies to each named job separately.
 fn plan_each_job(
     action: OperatorAction,
     named: &[Node],
@@ -159,7 +157,7 @@ fn plan_job(
     let to = event.map_or(Ok(from), |event| from.after(event));
     let to = to.map_err(|_| ActionRefusal::State(code, from, action))?;
     let state = match (event, from == to) {
-        // It is being stopped already: only who wants it is written.
+        // The job is already being stopped: only the operator of this request is recorded.
         (None, true) if action == OperatorAction::Kill => Some(RowChange::State),
         (_, true) => None,
         (Some(QueueEvent::Rerun | QueueEvent::Recall), false) => Some(RowChange::StartOver),
@@ -186,7 +184,7 @@ fn plan_job(
     Ok(ActionStep { node, from, to, changes, cause: Cause::Asked })
 }
 
-/// Why an action is not done to a job that is named.
+/// Why the action is refused for a named job.
 fn refusal(action: OperatorAction, row: &QueueEntry, batch: &Batch) -> Option<ActionRefusal> {
     let (code, from, mode) = (row.job_code.clone(), row.status, row.run_mode);
     let ends_mode = matches!(action, OperatorAction::Thaw | OperatorAction::Normal);
@@ -212,7 +210,7 @@ fn refusal(action: OperatorAction, row: &QueueEntry, batch: &Batch) -> Option<Ac
     }
 }
 
-/// What an action makes of a row, seeing what was wanted with it before.
+/// The event that the action causes in a row, given its run mode.
 fn event(action: OperatorAction, row: &QueueEntry) -> Option<QueueEvent> {
     let waits_for_slot = matches!(row.status, QueueStatus::Queued | QueueStatus::RetryWait);
     let other_mode = matches!(action, OperatorAction::Normal | OperatorAction::NoExec);
@@ -221,7 +219,7 @@ fn event(action: OperatorAction, row: &QueueEntry) -> Option<QueueEvent> {
     } else if action == OperatorAction::Kill && row.waits_unresolved() {
         Some(QueueEvent::LoseTrack)
     } else if other_mode && waits_for_slot && row.run_mode == Some(RunMode::NoWait) {
-        // It may have been ready only because it waited for nobody.
+        // The row may be ready only because it was set to ignore its parents.
         Some(QueueEvent::Recall)
     } else {
         action.event(row.status)

@@ -1,4 +1,4 @@
-//! Every cell of (state × action), and what follows from it.
+//! Every combination of state and action, with its effect on other jobs.
 
 use super::*;
 use crate::domain::id::{BatchId, GroupCode, JobCode, JobType, QueueId};
@@ -72,7 +72,8 @@ impl Stage {
         plan_action(action, &named, scene)
     }
 
-    /// `J1 FAILED>FORCED J2 UPSTREAM_FAILED>PENDING*`, a star for what follows; or the refusal.
+    /// Renders a plan as `J1 FAILED>FORCED J2 UPSTREAM_FAILED>PENDING*`, with a star for an indirect change; or the
+    /// refusal.
     fn said(&self, action: OperatorAction, named: &[u32]) -> String {
         match self.plan(action, named) {
             Err(refused) => refused.to_string(),
@@ -192,7 +193,7 @@ fn a_kill_says_what_is_known_of_the_body() {
     assert_eq!(steps[2].changes, [RowChange::State], "who wants it is written once more");
     let refused = stage.said(OperatorAction::Kill, &[4]);
     assert!(refused.contains("nothing of it is known to run still"), "{refused}");
-    // A batch that stops at failures stops all the same, and calls nothing harmless.
+    // In a batch that stops at failures, a forced failure also stops the rest, and is not reported as harmless.
     let mut stops = plain(&[S::Pending, S::RetryWait], &[]);
     stops.on_failure = GroupFailurePolicy::Stop;
     stops.rows[1].unresolved = 1;
@@ -203,7 +204,7 @@ fn a_kill_says_what_is_known_of_the_body() {
 #[test]
 fn force_success_frees_only_what_waited_for_it() {
     use QueueStatus as S;
-    // J0 and J1 failed; J2 hangs below J0, J3 below both, J4 below J2.
+    // J0 and J1 failed; J2 depends on J0, J3 on both, J4 on J2.
     let (f, u) = (S::Failed, S::UpstreamFailed);
     let stage = plain(&[f, f, u, u, u], &[(2, 0), (3, 0), (3, 1), (4, 2)]);
     let freed = "J0 FAILED>FORCED J2 UPSTREAM_FAILED>PENDING* J4 UPSTREAM_FAILED>PENDING*";
@@ -219,7 +220,7 @@ fn force_success_frees_only_what_waited_for_it() {
 fn a_branch_that_failure_closed_or_opened_is_decided_anew() {
     use QueueStatus as S;
     let all = TriggerRule::AllSuccess;
-    // J1 runs when J0 failed and waits for a slot; J2 runs when it did well.
+    // J1 runs if J0 failed and waits for a slot; J2 runs if J0 succeeded.
     let stage = stage(
         &[(all, S::Failed), (TriggerRule::OneFailed, S::Queued), (all, S::UpstreamFailed)],
         &[(1, 0), (2, 0)],
@@ -259,7 +260,7 @@ fn a_job_that_is_made_to_fail_stops_the_rest_where_a_failure_does() {
 #[test]
 fn a_list_is_counted_again_when_one_of_its_items_is_declared_done() {
     use QueueStatus as S;
-    // J0 an item, J1 the milestone of its list, J2 below it.
+    // J0 is an item, J1 the milestone of its list, J2 depends on J1.
     let edges = [(1, 0), (2, 1)];
     let mut stage = plain(&[S::Failed, S::Failed, S::UpstreamFailed], &edges);
     assert_eq!(
@@ -282,7 +283,7 @@ fn a_list_is_counted_again_when_one_of_its_items_is_declared_done() {
 #[test]
 fn a_rerun_is_exactly_its_set() {
     use QueueStatus as S;
-    // J0 → J1 → J2, J1 → J3, J4 apart.
+    // J0 → J1 → J2, J1 → J3, J4 is independent.
     let edges = [(1, 0), (2, 1), (3, 1)];
     let rerun = |scope| OperatorAction::Rerun(scope, UnknownJobs::Leave);
     let done = plain(&[S::Success, S::Success, S::Success, S::Skipped, S::Success], &edges);
@@ -362,9 +363,8 @@ fn any_action() -> impl Strategy<Value = OperatorAction> {
 }
 
 proptest! {
-    /// Whatever is done to whatever batch: each row changes at most once and only as the state
-    /// machine allows, and afterwards no job waits for a slot that it may never take, which would
-    /// leave the batch open for ever.
+    /// For any action on any batch: each row changes at most once and only as the state machine allows. Afterwards no
+    /// job waits for a slot that it can never get, which would leave the batch open forever.
     #[test]
     fn nothing_is_left_waiting_for_ever(
         jobs in prop::collection::vec(
@@ -380,11 +380,11 @@ proptest! {
         let edges: Vec<_> = edges.into_iter().collect();
         let mut stage = stage(&jobs, &edges);
         for (row, mode) in stage.rows.iter_mut().zip(modes) {
-            // On ice is what was left out, and nothing else.
+            // Exactly the jobs that were left out are on ice.
             let iced = row.status == QueueStatus::Skipped;
             row.run_mode = mode.filter(|m| (*m == RunMode::Ice) == iced);
         }
-        // Rows that wait for a slot are ready: anything else is no batch that can exist.
+        // Rows that wait for a slot are ready; no other batch can exist.
         let rebuilt = |stage: &Stage| {
             let status: Vec<_> = stage.rows.iter().map(|r| r.status).collect();
             let modes = stage.rows.iter().map(|r| r.run_mode).collect();

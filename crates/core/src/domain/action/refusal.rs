@@ -1,4 +1,4 @@
-//! Why an operator's wish is not done; each is a sentence that the operator reads.
+//! The reasons why an operator's action is refused; each is a sentence for the operator.
 
 use crate::domain::action::OperatorAction;
 use crate::domain::batch::{Batch, BatchStatus};
@@ -6,30 +6,29 @@ use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::queue::QueueStatus;
 use std::fmt;
 
-/// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionRefusal {
-    /// The action is not for jobs in this state.
+    /// The action is not legal in the state of the job.
     State(JobCode, QueueStatus, OperatorAction),
-    /// Only what is on ice can be taken off it.
+    /// Only a job on ice can be thawed.
     NotOnIce(JobCode, QueueStatus),
-    /// It is neither on ice nor no-exec.
+    /// The job is neither on ice nor no-exec.
     IsNormal(JobCode, QueueStatus),
-    /// It is no-exec already.
+    /// The job is no-exec already.
     IsNoExec(JobCode),
-    /// It waits for no moment.
+    /// The job has no start time to wait for.
     NoTime(JobCode),
-    /// Its effect may be there already.
+    /// The effect of the job may already exist.
     Unknown(JobCode),
-    /// Nothing of it is left that could be ended.
+    /// Nothing of the job is running that could be ended.
     NothingRuns(JobCode),
-    /// The batch has ended, so nobody would start the job.
+    /// The batch has ended, so no process would start the job.
     Over(JobCode, BatchStatus),
-    /// Nothing failed; these are UNKNOWN.
+    /// Nothing failed; these jobs are UNKNOWN.
     Nothing(Vec<JobCode>),
     /// The batch is being stopped.
     Stopping,
-    /// No job of this code is in the batch; the nearest that is.
+    /// The batch has no job with this code; with the most similar code that exists.
     NotThere(JobCode, Option<JobCode>),
 }
 
@@ -38,7 +37,7 @@ pub enum ActionRefusal {
 pub struct Refusals {
     batch_no: BatchNo,
     group: GroupCode,
-    /// The reasons.
+    /// At least one reason.
     pub all: Vec<ActionRefusal>,
 }
 
@@ -49,7 +48,6 @@ impl Refusals {
         Self { batch_no: values.batch_no.clone(), group: values.group.clone(), all }
     }
 
-    /// One reason.
     pub fn single(batch: &Batch, refusal: ActionRefusal) -> Self {
         Self::for_batch(batch, vec![refusal])
     }

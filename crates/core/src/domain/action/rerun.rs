@@ -1,34 +1,34 @@
-//! Which jobs of a batch start over.
+//! Decides which jobs of a batch a rerun starts over.
 
 use crate::domain::dag::{Dag, Node};
 use crate::domain::job::queue::QueueStatus;
 use std::collections::VecDeque;
 
-/// What to do with jobs whose outcome nobody knows.
+/// What a rerun does with jobs of UNKNOWN outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownJobs {
-    /// Leave them: their effect may already be there.
+    /// Leave them: their effect may already exist.
     Leave,
-    /// Start them over: the operator has looked.
+    /// Rerun them: the operator has checked that the effect does not exist.
     Rerun,
 }
 
-/// How far a rerun goes from the jobs that were named.
+/// Which jobs a rerun includes, relative to the named ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RerunScope {
-    /// Those jobs and no others.
+    /// Only the named jobs.
     These,
-    /// They and everything below them.
+    /// The named jobs and everything downstream.
     Downstream,
-    /// They and everything above them.
+    /// The named jobs and everything upstream.
     Upstream,
-    /// What failed and what is not done because of it; names nobody.
+    /// The failed jobs and the jobs that did not run because of them; no job is named.
     FromFailure,
 }
 
-/// Rerun from failure: the failed jobs and everything below them that has not succeeded. Jobs that
-/// succeeded are not touched. A job below one that stays UNKNOWN stays where it is. What runs below
-/// a failed job is part of the answer: it is not done either.
+/// Rerun from failure: the failed jobs and everything downstream that has not succeeded. Jobs that succeeded are not
+/// changed. A job downstream of one that stays UNKNOWN is not changed either. A job that is running downstream of a
+/// failed job is included, because it has not succeeded.
 pub fn from_failure(dag: &Dag, status: &[QueueStatus], unknown: UnknownJobs) -> Vec<Node> {
     use QueueStatus as S;
     let (mut stuck, mut below) = (vec![false; dag.len()], vec![false; dag.len()]);
@@ -55,7 +55,7 @@ pub fn from_failure(dag: &Dag, status: &[QueueStatus], unknown: UnknownJobs) -> 
     again
 }
 
-/// The jobs from which arrows lead to `from`, or to which arrows lead from it; `from` with them.
+/// The jobs reachable from `from` in the direction of `scope`, including `from`.
 pub fn reach(dag: &Dag, from: &[Node], scope: RerunScope) -> Vec<Node> {
     let mut seen = vec![false; dag.len()];
     let mut open: VecDeque<Node> = from.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! Batches of a backfill that wait for others of it.
+//! Finds batches of a backfill that wait for other batches of the same backfill, and waits that can never end.
 
 use super::{
     BackfillAction, BackfillEntry, BackfillError, BackfillFailurePolicy, BackfillOptions,
@@ -11,29 +11,28 @@ use crate::domain::job::external::{ExternalDependency, Missing};
 use crate::domain::job::trigger_rule::EdgeCondition;
 use std::collections::{BTreeMap, HashMap};
 
-/// Whether all of a batch is waited for, or one job of it, which may have ended well although the
-/// batch did not.
+/// Whether a batch waits for all of another batch or for one job, which may have succeeded although its batch did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeededExtent {
-    /// All of it, and it must end well.
+    /// For the whole batch, which must end well.
     Batch,
-    /// One job, or any end.
+    /// For one job, or for any end.
     Part,
 }
 
 /// A batch waits for another of the same backfill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackfillNeed {
-    /// The place of the one that is waited for.
+    /// Index of the awaited batch.
     pub place: usize,
     /// The job that waits.
     pub job: JobCode,
-    /// For how much of it.
+    /// How much of the awaited batch must end.
     pub whole: NeededExtent,
 }
 
-/// What each step that is run waits for within the list. `missing: fail` and `pass` do not wait for
-/// what is not there, only for what somebody left open.
+/// What each batch that will run waits for within the list. With `missing: fail` or `pass`, a job waits only for a
+/// batch that exists, which here is one that is still open.
 pub fn needs(
     externals: &[ExternalDependency],
     group: &GroupCode,
@@ -48,7 +47,7 @@ pub fn needs(
             let wanted = external.batch.from(no, implied_business_date(no)).map_err(|e| {
                 BackfillError::Expr(no.clone(), external.job_code.clone(), Box::new(e))
             })?;
-            // `latest` takes what exists, so it waits for nothing that is still to come.
+            // `latest` uses the batches that exist, so it never waits for a future one.
             let RelativeBatch::These(wanted) = wanted else { continue };
             for on in wanted.iter().filter_map(|no| places.get(no)).filter(|on| **on != place) {
                 let left_open = matches!(steps[*on].found, ExistingBatchState::Interrupted(_));
@@ -67,8 +66,7 @@ pub fn needs(
     Ok(all)
 }
 
-/// Plays the backfill through, every batch ending as soon as it can, and finds the first that would
-/// wait for ever.
+/// Simulates the backfill with every batch ending as soon as possible, and finds the first one that would wait forever.
 pub fn would_wait(
     steps: &[BackfillStep],
     needs: &[Vec<BackfillNeed>],
@@ -109,9 +107,9 @@ pub fn would_wait(
     }
 }
 
-/// Whether every open batch waits, itself or through others, for one of this backfill that will not
-/// end well any more. `waits` says for each open place what it was last seen to wait for. Gives one
-/// of them with what it waits for.
+/// Whether every open batch waits, directly or indirectly, for a batch of this backfill that can no longer end well.
+/// `waits` holds for each open index what the batch was last seen waiting for. Returns one such batch with the one that
+/// it waits for.
 pub fn hopeless(
     entries: &[BackfillEntry],
     waits: &BTreeMap<usize, Vec<usize>>,

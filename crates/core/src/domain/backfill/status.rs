@@ -5,15 +5,15 @@ use crate::domain::batch::BatchStatus;
 /// State of a `backfill` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BackfillStatus {
-    /// A process works on it.
+    /// A process executes it.
     Running,
-    /// An operator wants it stopped, and its process has not done so yet.
+    /// An operator requested a stop, and its process has not stopped yet.
     Stopping,
-    /// Stopped; it can go on.
+    /// Stopped; it can be resumed.
     Stopped,
-    /// Every batch that it was to run ended well.
+    /// Every batch to run ended well.
     Success,
-    /// One did not.
+    /// A batch did not end well.
     Failed,
 }
 
@@ -33,12 +33,12 @@ impl BackfillStatus {
         }
     }
 
-    /// The state a column's word means.
+    /// Parses the word in the `status` column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 
-    /// A process works on it, or did until it died.
+    /// Whether a process executes it, or did so until the process died.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Running | Self::Stopping)
     }
@@ -50,26 +50,26 @@ impl std::fmt::Display for BackfillStatus {
     }
 }
 
-/// State of a `backfill_batch` row: what became of one batch in this backfill.
+/// State of a `backfill_batch` row: one batch within the backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryStatus {
-    /// Its turn has not come.
+    /// Not opened yet.
     Pending,
     /// Opened, resumed or taken over, and not ended.
     Open,
-    /// The batch ended so.
+    /// The batch succeeded.
     Success,
-    /// The batch ended so.
+    /// The batch ended with warnings.
     Warning,
-    /// The batch ended so.
+    /// The batch failed.
     Failed,
     /// The batch was stopped by an operator.
     Killed,
-    /// Left alone: done already, or not asked for.
+    /// Not run: already done, or not selected.
     Left,
-    /// It could not be run; the message says why.
+    /// It could not be run; the message holds the reason.
     Refused,
-    /// It waits for a batch of this backfill that did not end well.
+    /// It depends on a batch of this backfill that did not end well.
     UpstreamFailed,
 }
 
@@ -102,22 +102,22 @@ impl EntryStatus {
         }
     }
 
-    /// The state a column's word means.
+    /// Parses the word in the `status` column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 
-    /// Nothing more happens to it in this run of the backfill.
+    /// Whether the entry is finished in this run of the backfill.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Pending | Self::Open)
     }
 
-    /// It was to be run, and did not end well.
+    /// Whether the batch was to run and did not end well.
     pub fn is_bad(self) -> bool {
         matches!(self, Self::Failed | Self::Killed | Self::Refused | Self::UpstreamFailed)
     }
 
-    /// What a batch that ended so is in its backfill.
+    /// The entry state for a batch that ended with this status.
     pub fn from_batch_status(batch: BatchStatus) -> Self {
         match batch {
             BatchStatus::Running | BatchStatus::Killing => Self::Open,

@@ -57,7 +57,7 @@ fn what_is_done_with_what_there_is() {
         BatchHolder { host: "h".to_owned(), pid: 1, until: Millis(1) },
     );
     let table = [
-        // what there is, with --only missing, failed, both
+        // existing state, and the action with --only missing, failed, both
         (ExistingBatchState::Missing, [Open, Leave, Open]),
         (ExistingBatchState::Ended(BatchStatus::Success), [Leave, Leave, Leave]),
         (ExistingBatchState::Ended(BatchStatus::Warning), [Leave, Leave, Leave]),
@@ -95,7 +95,7 @@ fn either_direction() {
 fn which_is_opened_next() {
     use BackfillFailurePolicy::{GoOn, Stop};
     let table = [
-        // states, at a time, after a failure, opened
+        // states, limit, failure policy, opened
         ("PENDING PENDING PENDING", 1, Stop, vec![0]),
         ("OPEN PENDING PENDING", 1, Stop, vec![]),
         ("SUCCESS PENDING PENDING", 1, Stop, vec![1]),
@@ -116,7 +116,7 @@ fn which_is_opened_next() {
 
 #[test]
 fn a_failure_stays_in_its_branch() {
-    // 1 and 3 wait for the one before; 4 for a part of 3.
+    // 1 and 3 wait for the previous one; 4 waits for a part of 3.
     let needs = vec![
         vec![],
         vec![need(0, NeededExtent::Batch)],
@@ -197,18 +197,18 @@ fn an_order_that_would_wait_for_ever_is_refused() {
     assert_eq!(checked("202401..202412", &[], prev(Missing::Wait), 1), Ok(()));
     assert_eq!(checked("202401..202412", &[], prev(Missing::Wait), 3), Ok(()));
     assert_eq!(checked("202412..202401", &[], prev(Missing::Pass), 1), Ok(()));
-    // All of them open at once: each waits for its turn, and it comes.
+    // All of them may be open at once: each waits for the previous one, which ends.
     assert_eq!(checked("202412..202401", &[], prev(Missing::Wait), 12), Ok(()));
     let error = checked("202412..202401", &[], prev(Missing::Wait), 3).expect_err("desc");
     assert!(
         error.contains("batch 202412 waits for batch 202411 (job A") && error.contains("--order"),
         "{error}"
     );
-    // A job of the one before is as good as all of it.
+    // A dependency on one job of the previous batch counts like one on the whole batch.
     let job = external("prev(2)", Some("B"), Missing::Wait);
     checked("202412..202401", &[], job, 2).expect_err("prev(2) with two at a time");
     checked("202401..202412", &[], external("next", None, Missing::Wait), 1).expect_err("next");
-    // Outside the range nothing is known.
+    // Batches outside the range are unknown.
     assert_eq!(checked("202412", &[], prev(Missing::Wait), 1), Ok(()));
     let failed = [("202402", ExistingBatchState::Ended(BatchStatus::Failed))];
     let error = checked("202401..202403", &failed, prev(Missing::Wait), 1).expect_err("left alone");
@@ -228,16 +228,16 @@ fn what_waits_for_a_failure_is_found() {
     };
     let lost = waits(&[(1, &[0]), (2, &[1]), (3, &[2])]);
     assert_eq!(hopeless(&entries, &lost, &stop), Some((1, 0)));
-    // One still works, or waits for something else.
+    // One batch is still working, or waits for something outside the backfill.
     assert_eq!(hopeless(&entries, &waits(&[(1, &[0]), (2, &[1]), (3, &[])]), &stop), None);
-    // What nobody will open is as lost, unless the backfill goes on.
+    // A batch that will never be opened counts as failed, unless the backfill continues after failures.
     let pending = waits(&[(1, &[4]), (2, &[1]), (3, &[4])]);
     assert_eq!(hopeless(&entries, &pending, &stop), Some((1, 4)));
     assert_eq!(hopeless(&entries, &pending, &options(3, BackfillFailurePolicy::GoOn)), None);
 }
 
 proptest! {
-    /// At most N are open, each is opened at most once and in order, and it ends.
+    /// At most N batches are open, each is opened at most once and in order, and the backfill ends.
     #[test]
     fn it_ends_with_at_most_n_open(
         begin in prop::collection::vec(prop_oneof![Just("PENDING"), Just("LEFT")], 0..40),

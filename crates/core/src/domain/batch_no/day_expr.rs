@@ -1,10 +1,10 @@
-//! Days that an expression finds from a date: `last_day_of_month(-1)`, `monday(-1)`, `days_of_week(-1)`.
+//! Expressions that compute days from a date: `last_day_of_month(-1)`, `monday(-1)`, `days_of_week(-1)`.
 
 use super::{Period, PeriodKind, shift_days};
 use chrono::{Datelike as _, NaiveDate, Weekday};
 use std::fmt;
 
-/// One day of the period that a date lies in.
+/// One day of the period that contains a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedDay {
     /// The first day of the month, quarter or year: `first_day_of_month`.
@@ -15,17 +15,17 @@ pub enum NamedDay {
     Weekday(Weekday),
 }
 
-/// A span of days that a date lies in.
+/// A span of days that contains a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DaySpan {
     /// Monday to Sunday.
     Week,
-    /// The month of the calendar.
+    /// A calendar month.
     Month,
 }
 
 impl NamedDay {
-    /// Every one.
+    /// Every named day.
     pub const ALL: [Self; 13] = [
         Self::FirstOf(PeriodKind::Month),
         Self::FirstOf(PeriodKind::Quarter),
@@ -42,7 +42,7 @@ impl NamedDay {
         Self::Weekday(Weekday::Sun),
     ];
 
-    /// What its number counts.
+    /// The unit that the argument counts.
     pub fn unit_name(self) -> &'static str {
         match self {
             Self::FirstOf(kind) | Self::LastOf(kind) => kind.as_str(),
@@ -50,8 +50,7 @@ impl NamedDay {
         }
     }
 
-    /// The day of the period `n` places after the one that `date` lies in; `None` outside the years
-    /// 1 to 9999.
+    /// The day in the period `n` periods after the one that contains `date`; `None` outside the years 1 to 9999.
     pub fn date_at_offset(self, date: NaiveDate, n: i64) -> Option<NaiveDate> {
         match self {
             Self::FirstOf(kind) => Some(Period::containing(kind, date)?.shift(n)?.first_day()),
@@ -65,10 +64,10 @@ impl NamedDay {
 }
 
 impl DaySpan {
-    /// Every one.
+    /// Both spans.
     pub const ALL: [Self; 2] = [Self::Week, Self::Month];
 
-    /// The word for it, which is a part of its function's name: `days_of_week(-1)`.
+    /// The word in the names of the functions: `days_of_week(-1)`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Week => "week",
@@ -76,8 +75,7 @@ impl DaySpan {
         }
     }
 
-    /// All days of the span `n` places after the one that `date` lies in; `None` where the calendar of
-    /// chrono ends.
+    /// All days of the span `n` spans after the one that contains `date`; `None` beyond chrono's calendar.
     pub fn days_at_offset(self, date: NaiveDate, n: i64) -> Option<Vec<NaiveDate>> {
         let (first, last) = match self {
             Self::Week => {
@@ -92,7 +90,7 @@ impl DaySpan {
         Some(first.iter_days().take_while(|day| *day <= last).collect())
     }
 
-    /// The days from the first of the span that `date` lies in to `date` itself.
+    /// The days from the first of the span that contains `date` to `date` itself.
     pub fn days_to_date(self, date: NaiveDate) -> Option<Vec<NaiveDate>> {
         let mut days = self.days_at_offset(date, 0)?;
         days.retain(|day| *day <= date);

@@ -1,4 +1,5 @@
-//! Expressions that give batch numbers: `month(-1)`, `prev`, `months`, `last_day_of_month(-1)`.
+//! Parses and evaluates expressions that give batch numbers: `month(-1)`, `prev`, `months`, `last_day_of_month(-1)`.
+//! Inputs are a date, or another batch with its business date.
 
 use super::{DaySpan, NamedDay, Period, PeriodKind};
 use crate::domain::id::BatchNo;
@@ -13,39 +14,38 @@ pub const FORMS: &str = "a batch number (202407, 2024Q3, 2024, 20240731, or up t
      year(n), first_day_of_month(n), last_day_of_month(n) (also with quarter or year), monday(n) to \
      sunday(n), days_of_week(n), days_of_month(n), week_to_date, month_to_date, months, months_of_quarter, months_of_year, quarters_of_year or latest";
 
-/// Farthest shift; 100,000 days are 273 years.
+/// Maximum shift; 100,000 days are 273 years.
 const SHIFT_MAX: i64 = 100_000;
 
-/// An expression that gives batch numbers for a day, or for another batch.
+/// An expression that gives batch numbers for a date or relative to another batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum BatchExpr {
-    /// This number, whatever the day: `202407`.
+    /// A fixed number: `202407`.
     Literal(BatchNo),
-    /// The number of the batch that asks: `same`.
+    /// The number of the base batch: `same`.
     Same,
-    /// So many places after the batch that asks: `prev`, `prev(2)`, `next(1)`.
+    /// The number so many periods after the base batch: `prev`, `prev(2)`, `next(1)`.
     Shift(i64),
-    /// The day, month, quarter or year with the base date in it, so many places later: `month(-1)`.
+    /// The day, month, quarter or year that contains the base date, shifted by so many: `month(-1)`.
     Period(PeriodKind, i64),
-    /// One day of the period with the base date in it, so many places later:
-    /// `last_day_of_month(-1)`, `monday(-1)`.
+    /// One day of the period that contains the base date, shifted by so many periods: `last_day_of_month(-1)`,
+    /// `monday(-1)`.
     Day(NamedDay, i64),
-    /// All days of the week or month with the base date in it, so many places later:
-    /// `days_of_month(-1)`.
+    /// All days of the week or month that contains the base date, shifted by so many: `days_of_month(-1)`.
     DaysOf(DaySpan, i64),
     /// The days from the first of the week or month to the base date: `month_to_date`.
     ToDate(DaySpan),
-    /// All months of the period of the batch that asks: `months`.
+    /// All months of the base batch's period: `months`.
     Months,
-    /// All periods of one kind in the longer one that the batch that asks lies in:
+    /// All periods of the first kind within the period of the second kind that contains the base batch:
     /// `months_of_quarter`, `months_of_year`, `quarters_of_year`.
     Of(PeriodKind, PeriodKind),
-    /// The newest number that exists and is not after the batch that asks: `latest`.
+    /// The newest existing number that is not after the base batch: `latest`.
     Latest,
 }
 
-/// The words without a number, and what they mean.
+/// The forms without an argument.
 const WORDS: [(&str, BatchExpr); 10] = [
     ("same", BatchExpr::Same),
     ("prev", BatchExpr::Shift(-1)),
@@ -59,7 +59,7 @@ const WORDS: [(&str, BatchExpr); 10] = [
     ("latest", BatchExpr::Latest),
 ];
 
-/// A word of the forms that a number follows in parentheses, counted from the base date.
+/// A form with an argument in parentheses, counted from the base date.
 #[derive(Clone, Copy)]
 enum CountedForm {
     Period(PeriodKind),
@@ -76,7 +76,7 @@ impl CountedForm {
         forms.find(|form| form.to_string().eq_ignore_ascii_case(word))
     }
 
-    /// What the number counts.
+    /// The unit that the argument counts.
     fn unit_name(self) -> &'static str {
         match self {
             Self::Period(kind) => kind.as_str(),
@@ -104,80 +104,76 @@ impl fmt::Display for CountedForm {
     }
 }
 
-/// The batch numbers that an expression asks for, seen from another batch.
+/// The batch numbers that an expression gives relative to another batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RelativeBatch {
-    /// All of these.
+    /// These numbers.
     These(Vec<BatchNo>),
-    /// The newest that exists and is not after this one (see `latest_up_to`).
+    /// The newest existing number that is not after this one (see `latest_up_to`).
     LatestUpTo(BatchNo),
 }
 
-/// Why an expression cannot be read, or gives no number here; `Display` is the sentence for the user.
+/// Why an expression is invalid or gives no number here; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchExprError {
     /// Not one of the forms.
     #[error("'{0}' is not a batch number and not an expression for one; write {FORMS}")]
     Unknown(String),
-    /// Not a whole number in range between the parentheses.
+    /// The argument is not a whole number in range.
     #[error("'{text}': {n} must be a whole number from {min} to 100000, as in {example}")]
     BadCount {
-        /// The expression.
         text: String,
-        /// What stands between the parentheses.
+        /// The text between the parentheses.
         n: String,
-        /// The smallest that is allowed.
+        /// Minimum.
         min: i64,
-        /// A right one.
+        /// A valid example.
         example: String,
     },
-    /// A word of the forms that wants a number.
+    /// A form that needs an argument.
     #[error(
         "'{word}' wants a number; write {word}(0) for the {unit} itself, {word}(-1) for the one before"
     )]
     NoCount {
-        /// The word.
         word: String,
-        /// What the number counts.
+        /// The unit that the argument counts.
         unit: &'static str,
     },
-    /// Counted from another batch, where there is only a day.
+    /// An expression relative to another batch, used where only a date is known.
     #[error(
         "{0} is counted from another batch, and here is only a day; write day(n), month(n), \
          quarter(n) or year(n), or the batch number itself"
     )]
     NeedsBatch(BatchExpr),
-    /// The base is free text.
+    /// The base batch number is free text.
     #[error("{expr} of batch {base}: free text has no {missing}; {cure}")]
     FreeText {
-        /// The expression.
         expr: BatchExpr,
-        /// The batch that asks.
+        /// The base batch.
         base: BatchNo,
-        /// What it does not have.
+        /// What the base lacks.
         missing: &'static str,
-        /// What to do about it.
+        /// The hint.
         cure: &'static str,
     },
-    /// A longer period does not lie in a shorter one.
+    /// The requested period is longer than the one that should contain it.
     #[error("{expr} of batch {base}: a {kind} does not lie in one {within}; write months")]
     TooLong {
-        /// The expression.
         expr: BatchExpr,
-        /// The batch that asks.
+        /// The base batch.
         base: BatchNo,
-        /// Its kind.
+        /// Kind of the base's period.
         kind: PeriodKind,
-        /// The kind it would have to lie in.
+        /// The kind that would have to contain it.
         within: PeriodKind,
     },
-    /// Beyond the years 1 to 9999.
+    /// The result is outside the years 1 to 9999.
     #[error("{0} lies outside the years 1 to 9999; use a smaller number")]
     OutOfTime(BatchExpr),
-    /// Several numbers, or one that only the stored batches know, where exactly one is needed.
+    /// Several numbers, or `latest`, where exactly one number is needed.
     #[error("{0} does not give one batch number; write same, prev(n), next(n) or month(n)")]
     NotOne(BatchExpr),
-    /// Several days, where exactly one number is needed on a day.
+    /// Several days, where exactly one number is needed.
     #[error(
         "{0} gives several batch numbers, and here one is needed; write day(n), first_day_of_month(n), \
          last_day_of_month(n) or monday(n)"
@@ -186,7 +182,7 @@ pub enum BatchExprError {
 }
 
 impl BatchExpr {
-    /// Reads an expression. A word of the forms is never free text: a batch cannot be called `prev`.
+    /// Parses an expression. The name of a form is never free text: a batch cannot be called `prev`.
     pub fn parse(text: &str) -> Result<Self, BatchExprError> {
         let text = text.trim();
         let unknown = || BatchExprError::Unknown(shown(text));
@@ -211,8 +207,7 @@ impl BatchExpr {
         }
     }
 
-    /// The batch number on a day: what a schedule or a user gets. Forms that are counted from a batch
-    /// make no sense here.
+    /// The batch number for a date, as a schedule or a user uses it. Forms relative to another batch are errors here.
     pub fn batch_no_on(&self, date: NaiveDate) -> Result<BatchNo, BatchExprError> {
         match self {
             Self::DaysOf(..) | Self::ToDate(_) => Err(BatchExprError::SeveralDays(self.clone())),
@@ -227,7 +222,7 @@ impl BatchExpr {
         }
     }
 
-    /// All batch numbers on a day, at least one.
+    /// All batch numbers for a date, at least one.
     pub fn all_at(&self, date: NaiveDate) -> Result<Vec<BatchNo>, BatchExprError> {
         let out_of_time = || BatchExprError::OutOfTime(self.clone());
         let days = |days: Option<Vec<NaiveDate>>| {
@@ -250,8 +245,8 @@ impl BatchExpr {
         }
     }
 
-    /// The batch numbers seen from the batch `base`: what a dependency gets. The base date of
-    /// `month(n)` and its like is the business date, else the last day of the base's period.
+    /// The batch numbers relative to the batch `base`, as a dependency uses them. The base date of `month(n)` and
+    /// similar forms is the business date, else the last day of the base's period.
     pub fn from(
         &self,
         base: &BatchNo,
@@ -284,7 +279,7 @@ impl BatchExpr {
         }))
     }
 
-    /// All periods of the kind `part` in the longer one that `own`, the period of `base`, lies in.
+    /// All periods of kind `part` within the longer period that contains `own`, the period of `base`.
     fn parts(
         &self,
         base: &BatchNo,
@@ -301,7 +296,7 @@ impl BatchExpr {
         Ok(parts.into_iter().map(Period::batch_no).collect())
     }
 
-    /// The one batch number seen from the batch `base`.
+    /// The only batch number relative to the batch `base`; an error if there are several.
     pub fn one_from(
         &self,
         base: &BatchNo,
@@ -317,7 +312,7 @@ impl BatchExpr {
         }
     }
 
-    /// Whether it always gives exactly one batch number.
+    /// Whether the expression always gives exactly one number.
     pub fn gives_one(&self) -> bool {
         match self {
             Self::Literal(_) | Self::Same | Self::Shift(_) | Self::Period(..) | Self::Day(..) => {
@@ -329,8 +324,7 @@ impl BatchExpr {
         }
     }
 
-    /// What kind of period its numbers name, seen from a batch whose own number names an `own`;
-    /// `None` where that cannot be known.
+    /// The kind of period that the numbers name, for a base batch of kind `own`; `None` if it cannot be known.
     pub fn number_kind(&self, own: Option<PeriodKind>) -> Option<PeriodKind> {
         match self {
             Self::Literal(no) => Period::from_batch_no(no).map(Period::kind),

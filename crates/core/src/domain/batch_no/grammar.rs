@@ -1,4 +1,4 @@
-//! Which batch numbers a group takes: its type decides, so that a slip of the finger cannot post to a
+//! Decides which batch numbers a group accepts. The type of the group decides, so that a typing error cannot post to a
 //! wrong period.
 
 use super::{Period, PeriodKind};
@@ -6,10 +6,10 @@ use crate::domain::id::BatchNo;
 use chrono::NaiveDate;
 use std::fmt;
 
-/// What stands between a period and the name of a repeated run of it: `202407-rerun2`.
+/// Separators between a period and the name of a repeated run: `202407-rerun2`.
 const SEPARATORS: [char; 3] = ['-', '.', '_'];
 
-/// Types of groups whose batches name periods.
+/// Group types whose batches name periods.
 const PERIOD_TYPES: [(&str, PeriodKind); 4] = [
     ("daily", PeriodKind::Day),
     ("monthly", PeriodKind::Month),
@@ -17,26 +17,25 @@ const PERIOD_TYPES: [(&str, PeriodKind); 4] = [
     ("yearly", PeriodKind::Year),
 ];
 
-/// The batch numbers that a group takes.
+/// The batch numbers that a group accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberGrammar {
-    /// Any.
+    /// Any text.
     Free,
-    /// Those of periods of one kind, and of repeated runs of them.
+    /// Periods of one kind, and repeated runs of them.
     Period(PeriodKind),
 }
 
-/// Why a group does not take a batch number; `Display` is the middle of a sentence for the user.
+/// Why a group does not accept a batch number; `Display` is the middle of a sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberMismatch {
-    /// The number.
     pub batch_no: BatchNo,
-    /// What it should name.
+    /// The kind of period that the number should name.
     pub kind: PeriodKind,
 }
 
 impl NumberGrammar {
-    /// The grammar of a group's type. A stored type may be written in any case.
+    /// The grammar for the type of a group. The case of a stored type is ignored.
     pub fn of_type(batch_type: Option<&str>) -> Self {
         let fits = |(word, _): &&(&str, PeriodKind)| {
             batch_type.is_some_and(|ty| ty.eq_ignore_ascii_case(word))
@@ -44,12 +43,12 @@ impl NumberGrammar {
         PERIOD_TYPES.iter().find(fits).map_or(Self::Free, |(_, kind)| Self::Period(*kind))
     }
 
-    /// The words that are types of this kind, for whoever misspelt one.
+    /// Every group type with a grammar, for suggestions after a typing error.
     pub fn type_words() -> impl Iterator<Item = &'static str> {
         PERIOD_TYPES.iter().map(|(word, _)| *word)
     }
 
-    /// The kind of period that its numbers name.
+    /// The kind of period that the numbers name.
     pub fn kind(self) -> Option<PeriodKind> {
         match self {
             Self::Free => None,
@@ -57,7 +56,7 @@ impl NumberGrammar {
         }
     }
 
-    /// Refuses a number that names no period of the right kind.
+    /// Rejects a number that does not name a period of the right kind.
     pub fn check(self, batch_no: &BatchNo) -> Result<(), NumberMismatch> {
         match self {
             Self::Period(kind) if self.period(batch_no).is_none() => {
@@ -67,7 +66,7 @@ impl NumberGrammar {
         }
     }
 
-    /// The period that a number names in a group with this grammar, also that of a repeated run.
+    /// The period that a number, or the number of a repeated run, names in a group with this grammar.
     pub fn period(self, batch_no: &BatchNo) -> Option<Period> {
         let named = Period::from_batch_no(batch_no).or_else(|| Period::of_repeat(batch_no));
         named.filter(|period| self.kind().is_none_or(|kind| kind == period.kind()))
@@ -75,9 +74,9 @@ impl NumberGrammar {
 }
 
 impl Period {
-    /// The period of a repeated run of it: its number, one of `-._`, and a name that begins with a
-    /// letter (`202407-rerun2`); after a day any name (`20240731-1430`). `2024-07`, `2024-Q3` and
-    /// `202407-31` are none: the part behind may be meant as another period.
+    /// The period of a repeated run: the number of a period, one of `-._`, and a name that begins with a letter
+    /// (`202407-rerun2`); after a day, any name (`20240731-1430`). `2024-07`, `2024-Q3` and `202407-31` are not
+    /// repeated runs, because the second part may be meant as a period.
     fn of_repeat(batch_no: &BatchNo) -> Option<Self> {
         let (number, name) = batch_no.as_str().split_once(SEPARATORS)?;
         let period = Self::from_batch_no(&BatchNo::parse(number).ok()?)?;
@@ -90,8 +89,8 @@ impl Period {
         (fits && Self::from_batch_no(&other).is_none()).then_some(period)
     }
 
-    /// The period of a batch: that of its number, or of a repeated run whose business date lies in it.
-    /// Free text in a group without a grammar is therefore never taken for a period by its looks.
+    /// The period of a batch: the period of its number, or of a repeated run whose business date lies in it. Free text
+    /// in a group without a grammar is therefore never mistaken for a period.
     pub fn of_batch(batch_no: &BatchNo, business_date: Option<NaiveDate>) -> Option<Self> {
         let holds = |period: &Self| {
             business_date.is_some_and(|day| (period.first..=period.last_day()).contains(&day))
@@ -100,7 +99,7 @@ impl Period {
     }
 }
 
-/// A number without what people put between its parts, one-digit months filled up: `2024-7` is `202407`.
+/// The number without separators, and with two-digit months: `2024-7` becomes `202407`.
 fn squeezed(text: &str) -> String {
     let parts = text.split(SEPARATORS).map(|part| match part.as_bytes() {
         [digit] if digit.is_ascii_digit() => format!("0{part}"),
@@ -110,7 +109,7 @@ fn squeezed(text: &str) -> String {
 }
 
 impl NumberMismatch {
-    /// What may have been meant.
+    /// A suggestion of the intended number.
     fn hint_text(&self) -> String {
         let kind = self.kind;
         let text = squeezed(self.batch_no.as_str());

@@ -213,7 +213,7 @@ fn a_range_that_is_none_says_why() {
     let days = |last: &str| range(&format!("20000101..{last}"));
     assert_eq!(days("20270518").map(|r| r.len()), Ok(RANGE_MAX));
     assert!(matches!(days("20270519"), Err(RangeError::TooMany(_))));
-    // The limit is on the whole, not on each part.
+    // The limit applies to the whole text, not to each part.
     let two = range("20000101..20201231,20210101..20410101");
     assert!(matches!(two, Err(RangeError::TooMany(_))));
 }
@@ -282,7 +282,7 @@ fn expressions_seen_from_a_batch() {
         ("prev(3)", "20240301", None, "20240227"),
         ("next", "2024Q4", None, "2025Q1"),
         ("next(2)", "2024", None, "2026"),
-        // The number says which period comes before, whatever the business date.
+        // The number decides which period is the previous one, whatever the business date.
         ("prev", "202401", Some("2024-06-30"), "202312"),
         ("month(0)", "2024Q3", None, "202409"),
         ("month(-1)", "2024Q3", Some("2024-07-15"), "202406"),

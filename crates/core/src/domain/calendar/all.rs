@@ -1,4 +1,4 @@
-//! All calendars together, checked, and what they say of one day.
+//! The set of all calendars, validated against each other, and queries about a day.
 
 use super::error::{CalendarError, DEPTH_MAX, MEMBERS_MAX};
 use super::{Calendar, CombinationRule, Combine, DayBasis, DayKind, DayLook, Working};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// Calendars of which every member of a combined one is there, and none is made of itself.
+/// Calendars in which every member of a combined calendar exists and no calendar contains itself.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "StoredCalendars", into = "StoredCalendars")]
 pub struct Calendars {
@@ -16,7 +16,7 @@ pub struct Calendars {
     kept: Option<(i32, i32)>,
 }
 
-/// As it stands in a snapshot.
+/// The form stored in a snapshot.
 #[derive(Serialize, Deserialize)]
 struct StoredCalendars {
     calendars: Vec<Calendar>,
@@ -39,7 +39,7 @@ impl From<Calendars> for StoredCalendars {
 }
 
 impl Calendars {
-    /// Checks them against each other; every fault at once, at least one.
+    /// Validates the calendars against each other. On failure returns all errors, at least one.
     pub fn new(list: Vec<Calendar>) -> Result<Self, Vec<CalendarError>> {
         let mut faults = Vec::new();
         let mut all = BTreeMap::new();
@@ -66,7 +66,8 @@ impl Calendars {
         if faults.is_empty() {
             let nesting = made.all.keys().filter_map(|c| made.nesting_fault(&mut vec![c.clone()]));
             let mut nesting: Vec<_> = nesting.collect();
-            // A circle is found from each calendar in it and makes those before it too deep: one tells.
+            // A cycle is found from each calendar in it and also makes the calendars above it too deep; the cycle alone
+            // is reported.
             nesting.sort_by_key(|fault| !matches!(fault, CalendarError::Cycle(_)));
             faults.extend(nesting.into_iter().take(1));
         }
@@ -93,12 +94,12 @@ impl Calendars {
         None
     }
 
-    /// No calendars at all.
+    /// Whether there are no calendars.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Every calendar, by code.
+    /// Every calendar, ordered by code.
     pub fn iter(&self) -> impl Iterator<Item = &Calendar> {
         self.all.values()
     }
@@ -112,13 +113,13 @@ impl Calendars {
         self.all.get(code).ok_or_else(unknown)
     }
 
-    /// Whether there is one with this code.
+    /// Whether a calendar with this code exists.
     pub fn contains(&self, code: &CalendarCode) -> bool {
         self.all.contains_key(code)
     }
 
-    /// Whether the day is worked, and why. A combined calendar answers with the member that decided;
-    /// where several did, with one that knows.
+    /// Whether the day is a working day, and why. For a combined calendar, the deciding member is named; if several
+    /// decide, one that knows takes precedence over one that assumes.
     pub fn classify_day(
         &self,
         code: &CalendarCode,
@@ -147,8 +148,8 @@ impl Calendars {
         Ok(look(kind, if is_complete { DayBasis::Weekday } else { DayBasis::Assumed }))
     }
 
-    /// One member that is off decides for all-of, one that works for any-of, and the surest of them
-    /// answers. When none is, all decide together and are as sure as the least sure.
+    /// With all-of, one member that is off decides; with any-of, one that works; of several the most certain one is
+    /// named. If no single member decides, all do, and the result is as certain as the least certain of them.
     fn look_combined(&self, combine: &Combine, date: NaiveDate) -> Result<DayLook, CalendarError> {
         let looks = combine.members.iter().map(|m| self.look_in(self.get(m)?, date));
         let looks = looks.collect::<Result<Vec<_>, _>>()?;
@@ -164,14 +165,14 @@ impl Calendars {
         Ok(found.expect("a combined calendar has a member, or was refused").clone())
     }
 
-    /// Whether the list of days for `year` is there: of every member, for a combined calendar.
+    /// Whether the list of `year` exists; for a combined calendar, for every member.
     pub fn covers(&self, code: &CalendarCode, year: i32) -> Result<Covers, CalendarError> {
         let lacking = self.leaves(code)?.into_iter().filter(|c| lacks(c, year));
         let lacking: Vec<_> = lacking.map(|c| c.code.clone()).collect();
         Ok(if lacking.is_empty() { Covers::Yes } else { Covers::Lacking(lacking) })
     }
 
-    /// Years of the range without a list, ascending.
+    /// Years of the range that have no list, ascending.
     pub fn missing_years(
         &self,
         code: &CalendarCode,
@@ -181,7 +182,7 @@ impl Calendars {
         Ok(years.filter(|year| leaves.iter().any(|c| lacks(c, *year))).collect())
     }
 
-    /// The calendars that are not combined of which `code` is made, or itself; each once.
+    /// The plain calendars that `code` consists of, each once; a plain calendar consists of itself.
     pub fn leaves(&self, code: &CalendarCode) -> Result<Vec<&Calendar>, CalendarError> {
         let within = self.within(code)?;
         Ok(within.into_values().filter(|c| c.combines.is_none()).collect())
@@ -202,14 +203,14 @@ impl Calendars {
         Ok(found)
     }
 
-    /// Combined calendars that `code` is a member of, directly.
+    /// Combined calendars that have `code` as a direct member.
     pub fn users_of(&self, code: &CalendarCode) -> Vec<&CalendarCode> {
         let uses = |c: &&Calendar| c.combines.iter().any(|combine| combine.members.contains(code));
         self.all.values().filter(uses).map(|c| &c.code).collect()
     }
 
-    /// What a batch keeps: these calendars with all they are made of, and their days in these years. A
-    /// question about another year is refused then, and never answered wrongly.
+    /// The subset that a batch stores: these calendars with all members, and their days in these years. A query about
+    /// another year is an error, never a wrong result.
     pub fn subset_for(
         &self,
         codes: &BTreeSet<CalendarCode>,
@@ -227,12 +228,12 @@ impl Calendars {
     }
 }
 
-/// Whether the lists of a calendar reach a year.
+/// Whether the lists of a calendar cover a year.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Covers {
-    /// They do, or it needs none.
+    /// They do, or the calendar needs no lists.
     Yes,
-    /// These, of which it is made, have no list for it.
+    /// These members have no list for the year.
     Lacking(Vec<CalendarCode>),
 }
 
@@ -247,7 +248,7 @@ fn working(kind: DayKind) -> Working {
     }
 }
 
-/// The more, the less sure.
+/// Uncertainty of a basis: the higher, the less certain.
 fn doubt(basis: &DayBasis) -> u8 {
     match basis {
         DayBasis::Listed(_) => 0,

@@ -1,4 +1,4 @@
-//! What an import makes of a calendar, and what it changes.
+//! Computes the calendar that an import produces, and the difference between two states of a calendar.
 
 use super::{Calendar, CalendarDayRule, DayOrigin};
 use chrono::NaiveDate;
@@ -11,52 +11,52 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum ImportScope {
     /// The years in the file; other years, and days set by hand, stay.
     Years,
-    /// Everything.
+    /// Every year and every day.
     Whole,
 }
 
-/// What becomes of one day.
+/// Change of one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "CalendarDayChange")]
 pub enum DayChange {
-    /// It was not there.
+    /// The day has a rule that it did not have.
     Added(CalendarDayRule),
-    /// It is there no more.
+    /// The day lost its rule.
     Removed(CalendarDayRule),
-    /// It was the first and is the second.
+    /// The rule changed from the first to the second.
     Changed(CalendarDayRule, CalendarDayRule),
 }
 
-/// What differs between two states of a calendar.
+/// The difference between two states of a calendar.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[schemars(rename = "CalendarDifference")]
 pub struct Difference {
-    /// Days, ascending; a day that only changed its list is none.
+    /// Changed days, ascending. A day that only moved to another list is not a change.
     #[schemars(with = "BTreeMap<String, DayChange>")]
     pub days: BTreeMap<NaiveDate, DayChange>,
     /// Years that became complete.
     pub years_added: BTreeSet<i32>,
-    /// Years that are complete no more.
+    /// Years that are no longer complete.
     pub years_removed: BTreeSet<i32>,
-    /// Name, weekend or members.
+    /// Changes of the name, weekend or members.
     pub head: Vec<HeadChange>,
 }
 
-/// A change of what is not a day.
+/// A change of something other than a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "CalendarHeadChange")]
 pub struct HeadChange {
     /// `name`, `weekend` or `combines`.
     pub what: &'static str,
-    /// As it was.
+    /// Old value.
     pub old: String,
-    /// As it is.
+    /// New value.
     pub new: String,
 }
 
 impl Difference {
-    /// Whether nothing differs.
+    /// Whether the states are equal.
     pub fn is_empty(&self) -> bool {
         self.days.is_empty()
             && self.years_added.is_empty()
@@ -87,7 +87,7 @@ pub fn merged(old: &Calendar, imported: &Calendar, scope: ImportScope) -> Calend
     made
 }
 
-/// What differs from `old` to `new`.
+/// The difference from `old` to `new`.
 pub fn difference(old: &Calendar, new: &Calendar) -> Difference {
     let mut days = BTreeMap::new();
     for date in old.days.keys().chain(new.days.keys()) {

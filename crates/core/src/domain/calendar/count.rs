@@ -1,5 +1,5 @@
-//! Counting working days: the n-th of a period, so many from a day, between two days, and where a
-//! firing goes that falls on a day off.
+//! Counts working days: the n-th of a period, a number of days from a date, the number between two dates, and the day
+//! to which a firing on a day off moves.
 
 use super::error::{CalendarError, RUN_MAX};
 use super::{CalendarCertainty, Calendars, DayLook, Working};
@@ -9,27 +9,27 @@ use chrono::{Datelike as _, NaiveDate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of something that is planned for a day off.
+/// What happens to a firing that is planned for a day off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "DayOffPolicy")]
 pub enum Shift {
-    /// It takes place all the same.
+    /// It fires on that day.
     #[default]
     Run,
-    /// It does not take place.
+    /// It is skipped.
     Skip,
-    /// It takes place on the next working day.
+    /// It moves to the next working day.
     Next,
-    /// It takes place on the working day before.
+    /// It moves to the previous working day.
     Previous,
 }
 
 impl Shift {
-    /// Every one.
+    /// Every rule.
     pub const ALL: [Self; 4] = [Self::Run, Self::Skip, Self::Next, Self::Previous];
 
-    /// The word for it.
+    /// The name in definitions.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -40,24 +40,24 @@ impl Shift {
     }
 }
 
-/// What became of it.
+/// The result of applying a [`Shift`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Landing {
-    /// On its day.
+    /// It stays on its day.
     Stays,
-    /// Not at all.
+    /// It is skipped.
     Skipped,
-    /// On this day instead.
+    /// It moves to this day.
     Moved(NaiveDate),
 }
 
-/// A working day that was counted to.
+/// The result of counting working days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Nth {
-    /// The day.
+    /// The working day that was reached.
     pub date: NaiveDate,
-    /// Whether each day on the way was known.
+    /// Whether every day that was counted is known.
     pub certainty: CalendarCertainty,
 }
 
@@ -78,7 +78,7 @@ impl CountedDays {
 }
 
 impl Calendars {
-    /// The n-th working day of a period: 1 is the first, -1 the last; `None` when it has fewer.
+    /// The n-th working day of a period: 1 is the first, -1 the last; `None` if the period has fewer.
     pub fn nth_working_day(
         &self,
         code: &CalendarCode,
@@ -107,8 +107,8 @@ impl Calendars {
         Ok(None)
     }
 
-    /// The working day `n` places after `date`, or before it when `n` is negative; `date` itself need
-    /// not be one. 0 is `date` as it is.
+    /// The working day `n` working days after `date`, or before it if `n` is negative; `date` itself may be a day off.
+    /// 0 returns `date` unchanged.
     pub fn add_working_days(
         &self,
         code: &CalendarCode,
@@ -125,9 +125,9 @@ impl Calendars {
         Ok(found)
     }
 
-    /// How many working days there are after `from` up to and with `to`. Backwards it is negative, and
-    /// counts those from `to` up to the day before `from`; so that adding the number to `from` leads to
-    /// `to`, if that is a working day.
+    /// The number of working days after `from` up to and including `to`. If `to` is before `from`, the result is
+    /// negative and counts from `to` up to the day before `from`. Adding the result to `from` therefore leads to `to`
+    /// if `to` is a working day.
     pub fn working_days_between(
         &self,
         code: &CalendarCode,
@@ -149,7 +149,7 @@ impl Calendars {
         Ok((signed, certainty))
     }
 
-    /// Where something planned for `date` takes place, and what the calendar says of `date`.
+    /// Moves something planned for `date`, and returns what the calendar says about `date`.
     pub fn shift(
         &self,
         code: &CalendarCode,
@@ -170,7 +170,7 @@ impl Calendars {
         Ok((landing, look))
     }
 
-    /// The nearest working day beyond `date`; `None` where the years end.
+    /// The nearest working day beyond `date`; `None` at the end of the supported years.
     fn next_working(
         &self,
         code: &CalendarCode,

@@ -1,4 +1,4 @@
-//! Calendars in use whose list of days ends too soon.
+//! Finds calendars in use whose lists of days end too soon.
 
 use super::{CalendarError, Calendars};
 use crate::domain::id::CalendarCode;
@@ -7,33 +7,32 @@ use chrono::{Datelike as _, NaiveDate};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The month from which next year's list is asked for: the government announces it in October or
+/// The month from which a missing list of the next year is reported: the government announces it in October or
 /// November, and the first batch that needs it runs in January.
 const ASKED_FROM: u32 = 10;
 
-/// What is missing.
+/// What a calendar lacks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CalendarGap {
-    /// The calendar itself.
+    /// The calendar itself does not exist.
     Calendar,
-    /// Its list for the present year: days are wrong today.
+    /// The list of the current year: some days are wrong already.
     ThisYear(i32),
-    /// Its list for the next year.
+    /// The list of the next year.
     NextYear(i32),
 }
 
 /// A calendar in use that lacks something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CalendarWarning {
-    /// The calendar to import; a member of the one in use where that is combined.
+    /// The calendar to import: for a combined calendar, the member.
     pub calendar: CalendarCode,
-    /// What it lacks.
     pub lack: CalendarGap,
 }
 
 impl CalendarWarning {
-    /// The sentence for people.
+    /// The warning as a sentence.
     pub fn words(&self, lang: Lang) -> String {
         let code = &self.calendar;
         match self.lack {
@@ -77,8 +76,8 @@ impl std::fmt::Display for CalendarWarning {
     }
 }
 
-/// What the calendars in use lack on the day `today`: the present year's list at any time, the next
-/// year's from October on. Calendars that are kept by hand lack nothing.
+/// What the calendars in use lack on `today`: the list of the current year at any time, that of the next year from
+/// October on. A calendar that is maintained by hand lacks nothing.
 pub fn warnings(
     calendars: &Calendars,
     used: &BTreeSet<CalendarCode>,

@@ -39,7 +39,8 @@ fn cn() -> Calendar {
     made
 }
 
-/// A company that closes between the years, and works on National Day's eve whatever it is.
+/// A company that closes between Christmas and New Year and works on the eve of National Day, whatever other calendars
+/// say.
 fn company() -> Calendar {
     let mut made = Calendar::with_defaults(code("company"));
     made.weekend = Weekend::NONE;
@@ -95,21 +96,21 @@ fn days_by_hand() {
         ("cn", "2025-10-08", Off, national(), "cn"),
         ("cn", "2025-10-09", On, DayBasis::Weekday, "cn"),
         ("cn", "2025-10-12", Off, DayBasis::Weekday, "cn"),
-        // Listed by the notice for 2023; the list of 2022 itself is not there.
+        // Listed by the notice for 2023; there is no list for 2022.
         ("cn", "2022-12-31", Off, DayBasis::Listed(Some("元旦".to_owned())), "cn"),
         ("cn", "2022-12-30", On, DayBasis::Assumed, "cn"),
         ("cn", "2027-01-01", On, DayBasis::Assumed, "cn"),
         ("cn", "2027-01-02", Off, DayBasis::Assumed, "cn"),
-        // Nobody waits for a list of a calendar that is kept by hand.
+        // A calendar without yearly lists assumes nothing.
         ("company", "2031-01-04", On, DayBasis::Weekday, "company"),
         ("gulf", "2025-10-10", Off, DayBasis::Weekday, "gulf"),
         ("gulf", "2025-10-12", On, DayBasis::Weekday, "gulf"),
-        // All of: one that is off decides, and a worked Saturday stays worked.
+        // All of: one member that is off decides, and a worked Saturday stays worked.
         ("both", "2025-12-24", Off, DayBasis::Listed(None), "company"),
         ("both", "2025-10-11", On, national(), "cn"),
         ("both", "2025-10-13", On, DayBasis::Weekday, "cn"),
         ("both", "2027-05-03", On, DayBasis::Assumed, "cn"),
-        // Any of: one that works decides, and one that knows it comes before one that assumes it.
+        // Any of: one member that works decides, and a known member takes precedence over an assumed one.
         ("either", "2025-10-08", On, DayBasis::Weekday, "gulf"),
         ("either", "2025-10-10", On, DayBasis::Weekday, "cn"),
         ("either", "2027-01-04", On, DayBasis::Weekday, "gulf"),
@@ -146,7 +147,7 @@ fn nth_working_days_by_hand() {
         ("2026Q2", -1, Some("2026-06-30")),
         ("2026Q3", -1, Some("2026-09-30")),
         ("2026Q4", -1, Some("2026-12-31")),
-        // Of months: what Monday to Friday gets wrong.
+        // Months in which a Monday-to-Friday rule gives a wrong day.
         ("202501", -1, Some("2025-01-27")), // Spring Festival from the 28th
         ("202602", -1, Some("2026-02-28")), // a worked Saturday
         ("202510", 1, Some("2025-10-09")),
@@ -389,7 +390,7 @@ fn an_import_replaces_its_years_and_nothing_else() {
     assert!(matches!(changed.days[&date("2023-01-28")], DayChange::Changed(..)));
     assert!(matches!(changed.days[&date("2022-12-31")], DayChange::Removed(_)));
     assert!(changed.head.is_empty() && changed.years_added.is_empty());
-    // A list of 2022 does not take away what the list of 2023 says of 2022.
+    // A list of 2022 leaves the days of 2022 that come from the list of 2023.
     let mut file = Calendar::with_defaults(code("cn"));
     file.years.insert(2022);
     assert!(merged(&old, &file, ImportScope::Years).days.contains_key(&date("2022-12-31")));

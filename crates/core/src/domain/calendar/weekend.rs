@@ -1,15 +1,15 @@
-//! The days of the week on which nobody works.
+//! The days of the week that are off.
 
 use chrono::{NaiveDate, Weekday, WeekdaySet};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Days of the week that are off by themselves: Saturday and Sunday, Friday and Saturday, none.
+/// The days of the week that are off by default: Saturday and Sunday, Friday and Saturday, none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Weekend(WeekdaySet);
 
-/// A text that is no weekend; `Display` is the sentence for the user.
+/// A text that is not a weekend; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no weekend; write days of the week joined by commas (sat,sun or fri,sat), or none"
@@ -33,15 +33,15 @@ impl Default for Weekend {
 }
 
 impl Weekend {
-    /// No day of the week is off by itself.
+    /// No day of the week is off.
     pub const NONE: Self = Self(WeekdaySet::EMPTY);
 
-    /// These days.
+    /// The weekend of these days.
     pub fn from_days(days: impl IntoIterator<Item = Weekday>) -> Self {
         Self(days.into_iter().collect())
     }
 
-    /// Reads `sat,sun`, `Friday, Saturday` or `none`.
+    /// Parses `sat,sun`, `Friday, Saturday` or `none`.
     pub fn parse(text: &str) -> Result<Self, BadWeekend> {
         let words = text.trim().to_lowercase();
         if words == "none" {
@@ -55,17 +55,17 @@ impl Weekend {
         words.split(',').map(day).collect::<Result<WeekdaySet, _>>().map(Self)
     }
 
-    /// Whether a day of the week is in it.
+    /// Whether a day of the week is off.
     pub fn contains(self, day: Weekday) -> bool {
         self.0.contains(day)
     }
 
-    /// Whether the day of the week of `date` is in it.
+    /// Whether the day of the week of `date` is off.
     pub fn has_day_of(self, date: NaiveDate) -> bool {
         self.contains(chrono::Datelike::weekday(&date))
     }
 
-    /// Whether no day is in it.
+    /// Whether no day is off.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }

@@ -1,67 +1,67 @@
-//! Where an executor may say that it is. Procession calls what is registered, so a registration must not
-//! be able to send it anywhere else: to another machine's door, to its own, to a cloud's metadata.
+//! Validates the address that an executor registers. Procession calls registered addresses, so a registration must not
+//! direct it to another machine, to Procession itself, or to a cloud's metadata service.
 
 use crate::domain::access::network::Network;
 use core::net::IpAddr;
 use std::fmt;
 use url::{Host, Url};
 
-/// Longest address, as its column takes it.
+/// Maximum length of an address, given by its column.
 const LONGEST: usize = 255;
 
 /// A URL of an executor: `http` or `https`, a host, perhaps a port and a path; no slash at its end.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExecutorUrl(String);
 
-/// An address that is not taken; the text says why and what to do.
+/// Why an address is refused; the text names the reason and a fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
-    /// It is no URL of an executor. Nothing of it is repeated: it may hold a password.
+    /// Not a URL of an executor. The text does not repeat it, because it may contain a password.
     #[error(
         "the address {0}; an executor's is http://HOST:PORT or https://HOST:PORT, perhaps with a path"
     )]
     Unreadable(&'static str),
-    /// Nobody asks it by that name.
+    /// The name of the host does not resolve.
     #[error("the name {0} of the address cannot be found")]
     Nowhere(String),
-    /// A name, where none is allowed.
+    /// A host name where only an IP address is allowed.
     #[error(
         "{0} is a name, and what it leads to can change; let the executor say its IP address, or have an \
          administrator allow its network with executors.networks in the settings"
     )]
     NoNames(String),
-    /// It is somebody else's.
+    /// The address of another machine.
     #[error(
         "{address} is not where the executor asks from ({peer}); an administrator can allow its network \
          with executors.networks in the settings"
     )]
     Elsewhere {
-        /// What the address leads to.
+        /// The address that the URL leads to.
         address: IpAddr,
-        /// Who asks.
+        /// The address that the request comes from.
         peer: IpAddr,
     },
-    /// A listener of ours.
+    /// One of our own listeners.
     #[error(
         "port {0} of this machine is Procession itself; give the address at which the executor answers"
     )]
     OurOwn(u16),
-    /// Not one machine's.
+    /// Not the address of a single machine.
     #[error("{0} is no address of a machine")]
     Nobody(IpAddr),
 }
 
-/// What stands for the host.
+/// The host part of the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostPattern {
-    /// An address.
+    /// An IP address.
     At(IpAddr),
-    /// A name and a port, which have to be looked up.
+    /// A host name and port that must be resolved.
     Named(String, u16),
 }
 
 impl ExecutorUrl {
-    /// Reads one. What it becomes is what is called: `http://0x7f.1` is `http://127.0.0.1` here already.
+    /// Parses a URL and normalizes it to what is actually called: `http://0x7f.1` becomes `http://127.0.0.1`.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
         let text = text.trim();
         if text.len() > LONGEST {
@@ -90,7 +90,7 @@ impl ExecutorUrl {
         Err(BadAddress::Unreadable(fault))
     }
 
-    /// Its port.
+    /// The port.
     pub fn port(&self) -> u16 {
         let url = Url::parse(&self.0).expect("it was read when it was made");
         url.port_or_known_default().unwrap_or(80)
@@ -101,9 +101,8 @@ impl ExecutorUrl {
         &self.0
     }
 
-    /// The same with the address at which its name was found. A name can be found elsewhere by the time it
-    /// is called, so that in clear text the address takes its place; with TLS the certificate says whose it
-    /// is, and the name stays.
+    /// The URL with its host name replaced by the resolved address. The name may resolve differently by the time of the
+    /// call, so over plain HTTP the address is used; over TLS the certificate proves the identity, and the name stays.
     #[must_use]
     pub fn found_at(self, address: IpAddr) -> Self {
         let mut url = Url::parse(&self.0).expect("it was read when it was made");
@@ -113,7 +112,7 @@ impl ExecutorUrl {
         Self(url.as_str().trim_end_matches('/').to_owned())
     }
 
-    /// What stands for the host.
+    /// The host part.
     pub fn place(&self) -> HostPattern {
         let url = Url::parse(&self.0).expect("it was read when it was made");
         let port = url.port_or_known_default().unwrap_or(80);
@@ -138,7 +137,7 @@ impl From<ExecutorUrl> for String {
     }
 }
 
-/// Whether an executor that asks from `peer` may say that it is at this address.
+/// Whether an executor that sends from `peer` may register this address.
 pub fn own_or_allowed(
     address: IpAddr,
     peer: IpAddr,
@@ -152,8 +151,8 @@ pub fn own_or_allowed(
     }
 }
 
-/// Whether a name may be given that is found at these addresses. All of them have to be allowed, whoever
-/// asks.
+/// Whether a host name that resolves to these addresses may be registered. All of them must be allowed, whatever
+/// address the request comes from.
 pub fn name_allowed(
     name: &str,
     found: &[IpAddr],
@@ -172,8 +171,8 @@ pub fn name_allowed(
     Ok(())
 }
 
-/// Whether a network that was allowed holds the address. One that holds half the world does not hold
-/// 169.254.169.254, where clouds keep their keys, unless it is a network of such addresses itself.
+/// Whether an allowed network contains the address. A network that covers half the address space does not include
+/// 169.254.169.254, where clouds serve credentials, unless it is itself a link-local network.
 pub fn is_allowed(address: IpAddr, networks: &[Network]) -> bool {
     let address = address.to_canonical();
     let meant = |network: &&Network| !is_link(address) || is_link(network.address());

@@ -4,13 +4,13 @@ use crate::domain::id::BadName;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The name of an executor, as the admin's page of executors has it.
+/// The app name of an executor group, as the admin's executor page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AppName(String);
 
 impl AppName {
-    /// Checks a name.
+    /// Parses an app name.
     pub fn parse(word: &str) -> Result<Self, BadName> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let first = word.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -21,7 +21,6 @@ impl AppName {
         Err(BadName::new("appname", word, rule))
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

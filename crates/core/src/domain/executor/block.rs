@@ -1,40 +1,40 @@
-//! What becomes of a run that is asked for while an earlier one of the same job is not over.
+//! Decides what happens to a run that is requested while an earlier run of the same job has not ended.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What an admin of XXL-JOB wants then.
+/// The strategy that an XXL-JOB admin requests for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum BlockStrategy {
-    /// It waits for its turn.
+    /// The run waits until the earlier ones end.
     #[default]
     #[serde(rename = "SERIAL_EXECUTION")]
     Serial,
-    /// It is refused.
+    /// The run is refused.
     #[serde(rename = "DISCARD_LATER")]
     Discard,
-    /// The earlier ones are stopped, and it waits until they are.
+    /// The earlier runs are stopped, and the run waits for their end.
     #[serde(rename = "COVER_EARLY")]
     Cover,
 }
 
-/// Whether an earlier run of the job is not over.
+/// Whether an earlier run of the job has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
-    /// None.
+    /// Every earlier run has ended.
     Idle,
-    /// One runs or waits.
+    /// An earlier run is running or waiting.
     Busy,
 }
 
-/// What is done with a run.
+/// Decision about a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockDecision {
-    /// It waits for its turn, which may be now.
+    /// Accept it; it starts now or after the earlier ones.
     Take,
-    /// It is refused.
+    /// Refuse it.
     Refuse,
-    /// What is before it is stopped, and it waits.
+    /// Stop the earlier runs and accept it.
     StopAndTake,
 }
 
@@ -42,7 +42,7 @@ impl BlockStrategy {
     /// Every strategy.
     pub const ALL: [Self; 3] = [Self::Serial, Self::Discard, Self::Cover];
 
-    /// XXL-JOB's word for it.
+    /// XXL-JOB's name of the strategy.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Serial => "SERIAL_EXECUTION",
@@ -51,12 +51,12 @@ impl BlockStrategy {
         }
     }
 
-    /// The strategy of a word; words that nobody knows mean the first, as in XXL-JOB.
+    /// Parses a strategy; unknown names mean the first one, as in XXL-JOB.
     pub fn parse(word: &str) -> Self {
         Self::ALL.into_iter().find(|s| s.as_str() == word).unwrap_or_default()
     }
 
-    /// What becomes of a run.
+    /// Decides about a run.
     pub fn decide(self, busy: Busy) -> BlockDecision {
         match (self, busy) {
             (_, Busy::Idle) | (Self::Serial, Busy::Busy) => BlockDecision::Take,

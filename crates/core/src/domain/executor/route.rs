@@ -1,4 +1,5 @@
-//! Which of its executors a run goes to.
+//! Decides which executor of a group receives a run. Inputs: the strategy, the sorted addresses and the usage
+//! statistics of the job.
 
 use crate::domain::time::Millis;
 use md5::{Digest as _, Md5};
@@ -6,30 +7,30 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How an executor is chosen; the names are XXL-JOB's.
+/// How an executor is chosen, with XXL-JOB's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RouteStrategy {
-    /// The first address in the alphabet.
+    /// The first address in alphabetical order.
     #[default]
     First,
-    /// The last.
+    /// The last address.
     Last,
-    /// Each in its turn.
+    /// Round robin.
     Round,
-    /// Any.
+    /// A random one.
     Random,
-    /// The same for the same job, and for most jobs also when another comes or goes.
+    /// Always the same one for a job; for most jobs it does not change when an executor joins or leaves.
     ConsistentHash,
-    /// The one that this job used least often in the last day.
+    /// The one that this job used least often during the last day.
     LeastFrequentlyUsed,
-    /// The one that this job used the longest time ago.
+    /// The one that this job used least recently.
     LeastRecentlyUsed,
-    /// The first that answers.
+    /// The first one that answers.
     Failover,
-    /// The first that does not run this job.
+    /// The first one that is not running this job.
     Busyover,
-    /// All of them, each a part.
+    /// All of them, each with one shard.
     ShardingBroadcast,
 }
 
@@ -48,7 +49,7 @@ impl RouteStrategy {
         Self::ShardingBroadcast,
     ];
 
-    /// XXL-JOB's word for it.
+    /// XXL-JOB's name of the strategy.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::First => "FIRST",
@@ -64,7 +65,7 @@ impl RouteStrategy {
         }
     }
 
-    /// The strategy of a word.
+    /// Parses a strategy.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
@@ -76,57 +77,57 @@ impl fmt::Display for RouteStrategy {
     }
 }
 
-/// What is known of a job's runs so far, by all processes together.
+/// Usage statistics of a job, over all processes.
 #[derive(Clone, Debug, Default)]
 pub struct RouteState {
-    /// The number by which executors know the job.
+    /// The number by which executors identify the job.
     pub job_id: i64,
-    /// How often it was sent in turns.
+    /// Number of round-robin runs so far.
     pub rounds: i64,
-    /// How often and when each address was last used by it.
+    /// Uses of each address by the job.
     pub uses: BTreeMap<String, Use>,
-    /// Any number.
+    /// A random number.
     pub roll: u64,
 }
 
-/// How an address was used by a job.
+/// Uses of one address by a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// How often since it was counted anew.
+    /// Number of uses since the counter was reset.
     pub uses: i64,
-    /// When last.
+    /// Time of the last use.
     pub used: Millis,
 }
 
-/// What is asked of an address before a run goes there.
+/// The request that tests an address before a run is sent there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// Whether it answers.
+    /// Whether the executor answers.
     Beats,
-    /// Whether it does not run this job.
+    /// Whether the executor is not running this job.
     IsIdle,
 }
 
-/// Where a run goes.
+/// Where a run is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// There is no executor.
+    /// Nowhere: there is no executor.
     Nowhere,
-    /// To this one.
+    /// To this address.
     To(String),
-    /// To the first of these that stands the test.
+    /// To the first of these that passes the test.
     FirstThat(Test, Vec<String>),
-    /// To all of these, each a part.
+    /// To all of these, each with one shard.
     ToAll(Vec<String>),
 }
 
-/// Chooses among addresses, which are sorted.
+/// Chooses among sorted addresses.
 pub fn choose(strategy: RouteStrategy, addresses: &[String], state: &RouteState) -> Choice {
     let Some(first) = addresses.first() else { return Choice::Nowhere };
     let count = addresses.len();
     let at = |place: usize| Choice::To(addresses[place % count].clone());
     let small = |n: u64| usize::try_from(n % count as u64).unwrap_or(0);
-    // The first of those that are alike.
+    // Of equal keys the first wins.
     let least = |key: &dyn Fn(&String) -> i64| {
         let least = addresses.iter().min_by_key(|address| key(address)).unwrap_or(first);
         Choice::To(least.clone())
@@ -149,11 +150,11 @@ pub fn choose(strategy: RouteStrategy, addresses: &[String], state: &RouteState)
     }
 }
 
-/// Places of each address on the ring.
+/// Positions per address on the hash ring.
 const NODES: u32 = 100;
 
-/// The address of the first place at or after that of the job; XXL-JOB's own, so that a job keeps its
-/// executor when it comes from there under the same number.
+/// The address at or after the job's position on the ring. XXL-JOB's algorithm, so that a job migrated under the same
+/// number keeps its executor.
 fn on_ring(addresses: &[String], job_id: i64) -> &String {
     let mut ring = BTreeMap::new();
     for address in addresses {
@@ -166,7 +167,7 @@ fn on_ring(addresses: &[String], job_id: i64) -> &String {
     after.map_or(&addresses[0], |(_, address)| address)
 }
 
-/// The first four bytes of the MD5, the lowest first.
+/// The first four bytes of the MD5, little-endian.
 fn place(key: &str) -> u32 {
     let digest = Md5::digest(key.as_bytes());
     u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])
@@ -211,7 +212,7 @@ mod tests {
         for strategy in S::ALL {
             assert_eq!(choose(strategy, &[], &state), Choice::Nowhere, "{strategy}");
         }
-        // One that was never used comes first.
+        // An address that was never used comes first.
         let uses = used(&[(0, 5, 30), (1, 2, 90)]);
         let state = RouteState { uses, ..state };
         for strategy in [S::LeastFrequentlyUsed, S::LeastRecentlyUsed] {
@@ -219,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Places worked out with another program: `printf %s KEY | md5sum`, first four bytes, lowest first.
+    /// Positions computed with another program: `printf %s KEY | md5sum`, first four bytes, little-endian.
     #[test]
     fn places_on_the_ring_are_those_of_md5() {
         for (key, wanted) in VECTORS {

@@ -1,11 +1,11 @@
-//! What a run waits for before an executor has it.
+//! The reasons why a run waits before it is sent to an executor.
 
 use crate::domain::executor::LogId;
 use crate::domain::text::lang::Lang;
 use std::fmt;
 
-/// What it waits for. The row of the job has it in English, as its `Display` says it; for others it is
-/// read back.
+/// The reason for the wait. The row of the job stores its English `Display`, which is parsed back for display in
+/// another language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunWait {
     /// An earlier run of the job, which is not over (SERIAL_EXECUTION).
@@ -16,7 +16,7 @@ pub enum RunWait {
     Confirmation(LogId),
 }
 
-/// The three, in English and Chinese; `#` is the run.
+/// The three texts in English and Chinese; `#` stands for the run.
 const WORDS: [(&str, &str); 3] = [
     ("its turn: run # of this job is not over", "轮到它：本作业的运行 # 尚未结束"),
     ("the end of run # of this job, which it covers", "被它覆盖的本作业的运行 # 结束"),
@@ -36,7 +36,7 @@ impl RunWait {
         }
     }
 
-    /// What was written into the row.
+    /// Parses the stored text.
     pub fn parse(said: &str) -> Option<Self> {
         let number = |(words, _): &(&str, &str)| {
             let (head, tail) = words.split_once('#')?;
@@ -50,14 +50,14 @@ impl RunWait {
             .or_else(|| number(confirmation).map(Self::Confirmation))
     }
 
-    /// The same for people.
+    /// The reason as a sentence.
     pub fn words(self, lang: Lang) -> String {
         let (which, earlier) = self.parts();
         let (en, zh) = WORDS[which];
         lang.select(en, zh).replace('#', &earlier.to_string())
     }
 
-    /// What a row says, as it is said in a language.
+    /// Translates the stored text.
     pub fn said_in(lang: Lang, said: &str) -> String {
         Self::parse(said).map_or_else(|| said.to_owned(), |wait| wait.words(lang))
     }

@@ -1,11 +1,11 @@
-//! Which tokens executors may share with us.
+//! Decides which access tokens may be shared with executors.
 
-/// Fewest characters.
+/// Minimum length in characters.
 pub const SHORTEST: usize = 16;
-/// Most; XXL-JOB's own column takes no more.
+/// Maximum length, given by XXL-JOB's column.
 const LONGEST: usize = 200;
 
-/// Words that stand in manuals and samples, so that everybody knows them; in any case.
+/// Tokens from manuals and samples, compared in any case: they are publicly known.
 const KNOWN: [&str; 8] = [
     "default_token",
     "xxl-job-access-token",
@@ -17,23 +17,23 @@ const KNOWN: [&str; 8] = [
     "changemechangeme",
 ];
 
-/// A token that is not taken; nothing of it is in the text.
+/// Why a token is refused; the text never contains the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadToken {
-    /// Anybody can guess it.
+    /// Too short, so it can be guessed.
     #[error("the token has fewer than 16 characters; use 16 to 200")]
     Short,
-    /// It fits in no header.
+    /// Not possible in an HTTP header.
     #[error(
         "the token has more than 200 characters, or one that no HTTP header takes; use 16 to 200 visible ASCII characters"
     )]
     Odd,
-    /// Everybody knows it.
+    /// Publicly known.
     #[error("the token is one that everybody knows")]
     Known,
 }
 
-/// Whether a token can be one.
+/// Validates a token.
 pub fn validate_token(token: &str) -> Result<(), BadToken> {
     if token.len() < SHORTEST {
         return Err(BadToken::Short);

@@ -1,4 +1,4 @@
-//! One job in one batch (`job_queue`), its states and the legal ways between them.
+//! One job in one batch (`job_queue`), with its states and the legal transitions.
 
 mod entry;
 
@@ -9,43 +9,43 @@ use serde::{Serialize, Serializer};
 /// State of a `job_queue` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueStatus {
-    /// Parents are open, or its time has not come.
+    /// Waits for parents or for its start time.
     Pending,
-    /// An operator holds it back.
+    /// Held by an operator.
     Held,
     /// Ready: a one-shot task that waits for a slot.
     Queued,
-    /// A worker has it.
+    /// A worker runs it.
     Running,
-    /// A try failed; the next one waits for its time.
+    /// An attempt failed; the next one waits for its time.
     RetryWait,
-    /// Being stopped; the server session or process may still live.
+    /// Being stopped; the server session or process may still be alive.
     Killing,
-    /// Done.
+    /// Succeeded.
     Success,
-    /// Done, with something to look at; counts as success.
+    /// Succeeded with warnings; counts as success.
     Warning,
-    /// Tried as often as allowed and failed.
+    /// The last permitted attempt failed.
     Failed,
-    /// Ran longer than it may, as often as allowed.
+    /// The last permitted attempt timed out.
     Timeout,
     /// Stopped by an operator.
     Killed,
-    /// Left out by an operator; its children go on.
+    /// Skipped by an operator; its children run.
     Skipped,
-    /// On a branch that was not taken; a child is left out too when all its parents were. The
-    /// column says SKIPPED for both, and `skip_kind` which.
+    /// On a branch that was not taken; a child is not taken either if none of its parents were. The status column says
+    /// SKIPPED for both, and `skip_kind` tells which.
     NotTaken,
-    /// Never started, because something above it failed.
+    /// Never started, because an upstream job failed.
     UpstreamFailed,
-    /// An operator declared it done; counts as success.
+    /// Declared successful by an operator; counts as success.
     Forced,
-    /// The outcome of its body could not be learnt.
+    /// The outcome of the body could not be determined.
     Unknown,
 }
 
 impl QueueStatus {
-    /// Every state, in story order.
+    /// Every state, in documentation order.
     pub const ALL: [Self; 16] = [
         Self::Pending,
         Self::Held,
@@ -86,12 +86,12 @@ impl QueueStatus {
         }
     }
 
-    /// The state a column's word means; SKIPPED is the operator's until `skip_kind` says otherwise.
+    /// Parses the word in the `status` column; SKIPPED means the operator's skip until `skip_kind` says otherwise.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 
-    /// The state that the columns `status` and `skip_kind` mean together.
+    /// Parses the columns `status` and `skip_kind` together.
     pub fn stored(word: &str, skip_kind: Option<&str>) -> Option<Self> {
         match Self::parse(word) {
             Some(Self::Skipped) if skip_kind == Self::NotTaken.skip_kind() => Some(Self::NotTaken),
@@ -99,7 +99,7 @@ impl QueueStatus {
         }
     }
 
-    /// What the state machine's picture calls it, where the column's word serves two.
+    /// The name in the state diagram, where one status word stands for two states.
     pub fn drawn_as(self) -> &'static str {
         match self {
             Self::NotTaken => "SKIPPED_BRANCH",
@@ -116,7 +116,7 @@ impl QueueStatus {
         }
     }
 
-    /// Nothing more happens to it unless an operator acts.
+    /// Whether the state is final unless an operator acts.
     pub fn is_final(self) -> bool {
         match self {
             Self::Pending | Self::Held | Self::Queued => false,
@@ -127,12 +127,12 @@ impl QueueStatus {
         }
     }
 
-    /// Children of an `all success` job may go on.
+    /// Whether children with the rule `all success` may run.
     pub fn lets_children_run(self) -> bool {
         matches!(self, Self::Success | Self::Warning | Self::Forced | Self::Skipped)
     }
 
-    /// Final, and ended badly: a child that asks for success can never run.
+    /// Whether the state is final and unsuccessful: a child that requires success can never run.
     pub fn blocks_children(self) -> bool {
         self.is_final() && !self.lets_children_run() && self != Self::NotTaken
     }
@@ -150,57 +150,57 @@ impl std::fmt::Display for QueueStatus {
     }
 }
 
-/// What happens to a job in a batch.
+/// An event in the life of a job in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueEvent {
-    /// Ready, but no slot is free.
+    /// The job is ready, but no slot is free.
     Enqueue,
-    /// A worker takes it.
+    /// A worker claims it.
     Claim,
-    /// Its body ended well.
+    /// The body succeeded.
     Succeed,
-    /// Its body ended well with something to look at.
+    /// The body succeeded with warnings.
     Warn,
-    /// A try failed and another is allowed.
+    /// An attempt failed, and another is permitted.
     RetryLater,
-    /// The last allowed try failed.
+    /// The last permitted attempt failed.
     Fail,
-    /// The last allowed try ran too long.
+    /// The last permitted attempt timed out.
     TimeOut,
-    /// Nobody can tell what its body did.
+    /// The effect of the body cannot be determined.
     LoseTrack,
-    /// Its worker died and its body may be started again.
+    /// The worker died, and the body may be started again.
     Orphan,
-    /// Its worker died each time it ran; it is held until an operator lets it go.
+    /// The worker died each time the job ran; it is held until an operator releases it.
     Park,
-    /// Its body is being stopped, on time-out or by an operator.
+    /// The body is being stopped, after a time-out or by an operator.
     BeginKill,
-    /// An operator has its body, which could not be proven gone, ended once more.
+    /// An operator requests another stop of a body that could not be confirmed stopped.
     KillAgain,
-    /// It was stopped, or need not start any more.
+    /// It was stopped, or no longer needs to start.
     Kill,
-    /// Something above it failed.
+    /// An upstream job failed.
     FailUpstream,
     /// Its branch is not taken.
     LeaveOut,
-    /// An operator holds it back.
+    /// An operator holds it.
     Hold,
-    /// An operator lets it go.
+    /// An operator releases it.
     Release,
-    /// An operator leaves it out.
+    /// An operator skips it.
     Skip,
-    /// An operator declares it done.
+    /// An operator declares it successful.
     ForceSuccess,
     /// An operator declares it failed.
     ForceFailure,
-    /// An operator starts it over.
+    /// An operator reruns it.
     Rerun,
-    /// What it waited for is open again, by an operator's act; so it waits again.
+    /// An operator reopened a dependency, so it waits again.
     Recall,
 }
 
 impl QueueEvent {
-    /// Every event, in story order.
+    /// Every event, in documentation order.
     pub const ALL: [Self; 22] = [
         Self::Enqueue,
         Self::Claim,
@@ -227,33 +227,33 @@ impl QueueEvent {
     ];
 }
 
-/// An event that makes no sense in a state: a bug of ours, or an operator's wish that came late.
+/// An event that is not legal in a state: a bug of ours, or an operator's action that came too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a job that is {from} cannot take the event {event:?}")]
 pub struct Illegal {
-    /// The state it was in.
+    /// The current state.
     pub from: QueueStatus,
-    /// What was to happen.
+    /// The event.
     pub event: QueueEvent,
 }
 
 impl QueueStatus {
-    /// The state after `event`: the whole state machine of the product. `docs/state-machine.md` is
-    /// drawn from this function.
+    /// The state after `event`: the complete state machine of a job. `docs/state-machine.md` is generated from this
+    /// function.
     pub fn after(self, event: QueueEvent) -> Result<Self, Illegal> {
         use QueueStatus as S;
         let next = match (self, event) {
             (S::Pending, QueueEvent::Enqueue) => S::Queued,
             (S::Pending | S::Queued | S::RetryWait, QueueEvent::Claim) => S::Running,
 
-            // A body may end by itself before the stop reaches it; then that is the truth.
+            // A body may end by itself before the stop reaches it; its real outcome is recorded then.
             (S::Running | S::Killing, QueueEvent::Succeed) => S::Success,
             (S::Running | S::Killing, QueueEvent::Warn) => S::Warning,
             (S::Running | S::Killing, QueueEvent::RetryLater) => S::RetryWait,
             (S::Running | S::Killing, QueueEvent::Fail) => S::Failed,
             (S::Running | S::Killing, QueueEvent::TimeOut) => S::Timeout,
             (S::Running | S::Killing, QueueEvent::LoseTrack) => S::Unknown,
-            // Stopped before it could be looked up what became of an earlier try.
+            // Stopped before the outcome of an earlier attempt could be looked up.
             (S::Pending | S::Held | S::Queued | S::RetryWait, QueueEvent::LoseTrack) => S::Unknown,
             (S::Running | S::Killing, QueueEvent::Orphan) => S::RetryWait,
             (S::Running | S::Killing, QueueEvent::Park) => S::Held,
@@ -263,7 +263,7 @@ impl QueueStatus {
             (S::Killing, QueueEvent::Kill) => S::Killed,
             (S::Pending | S::Held | S::Queued | S::RetryWait, QueueEvent::Kill) => S::Killed,
             (S::Pending | S::Held, QueueEvent::FailUpstream) => S::UpstreamFailed,
-            // Only `fail_fast` reaches jobs that were ready.
+            // Only `fail_fast` affects jobs that were ready.
             (S::Queued | S::RetryWait, QueueEvent::FailUpstream) => S::UpstreamFailed,
             (S::Pending | S::Held, QueueEvent::LeaveOut) => S::NotTaken,
 
@@ -290,13 +290,12 @@ impl QueueStatus {
     }
 }
 
-/// What an operator wants with a job in place of running it as it is defined; of one batch, or of
-/// every new one (`job_def.run_mode`).
+/// An operator's instruction in place of a normal run, for one batch or for every new one (`job_def.run_mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunMode {
-    /// Treated as absent: it does not run, and nobody waits for it.
+    /// Treated as absent: it does not run, and no job waits for it.
     Ice,
-    /// Pretends to be done: waits its turn and ends well, without its body.
+    /// Marked successful when its turn comes, without running its body.
     NoExec,
     /// Runs without waiting for its parents.
     NoWait,
@@ -315,7 +314,7 @@ impl RunMode {
         }
     }
 
-    /// The mode a column's word means.
+    /// Parses the word in a `run_mode` column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|m| m.as_str() == word)
     }
@@ -336,7 +335,7 @@ mod tests {
         for status in QueueStatus::ALL.into_iter().filter(|s| *s != QueueStatus::NotTaken) {
             assert_eq!(QueueStatus::parse(status.as_str()), Some(status));
         }
-        // One word, two kinds; `skip_kind` tells them apart.
+        // Two states share the word; `skip_kind` distinguishes them.
         assert_eq!(QueueStatus::NotTaken.as_str(), QueueStatus::Skipped.as_str());
         assert_ne!(QueueStatus::NotTaken.skip_kind(), QueueStatus::Skipped.skip_kind());
     }

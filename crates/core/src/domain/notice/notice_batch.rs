@@ -1,4 +1,4 @@
-//! What people hear of the end of a batch, and that a failure is mended.
+//! Builds the notifications about the end of a batch, and about a success after reported failures.
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::job::JobDef;
@@ -8,41 +8,41 @@ use crate::domain::notification::event::{NotificationEvent, NotifyWhen};
 use crate::domain::notification::{BilingualText, Notification};
 use crate::domain::time::{Millis, span_words};
 
-/// What a notice about the end of a batch tells.
+/// Facts about the end of a batch.
 #[derive(Clone, Debug)]
 pub struct BatchEndFacts<'a> {
-    /// Its result.
+    /// Final status of the batch.
     pub status: BatchStatus,
-    /// When.
+    /// End of the batch.
     pub ended: Millis,
-    /// How many of its jobs ended in which state.
+    /// Number of jobs per final state.
     pub counts: &'a [(QueueStatus, usize)],
     /// Jobs that did not end well, with their states: `GL_POST FAILED`.
     pub bad: &'a [String],
 }
 
-/// A letter whose addresses only the rows know.
+/// A notification whose recipients are found in the outbox: everyone who received the failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveryNotice {
-    /// When it goes out.
+    /// When it is sent.
     pub when: NotifyWhen,
-    /// What it says.
+    /// Content.
     pub letter: Notification,
 }
 
 impl RecoveryNotice {
-    /// The same to each of them.
+    /// One notice per recipient.
     pub fn address_to(&self, all: Vec<Addressee>) -> Vec<Notice> {
         to_each(all, self.when, &self.letter)
     }
 }
 
-/// Jobs that a letter lists; of more their number is given.
+/// Maximum number of jobs that a notification lists; of the rest it gives the number.
 const LISTED: usize = 50;
 
 impl About<'_> {
-    /// About a job that succeeded. Those hear who were told of its failure, so the letter comes without
-    /// addresses; none when nobody wants it.
+    /// Reports a job that succeeded after a failure. Its recipients are those who received the failure, so the
+    /// notification has no addresses; `None` when nobody wants it.
     pub fn recovered(&self, job: &JobDef, attempt: u32, ended: Millis) -> Option<RecoveryNotice> {
         let (code, no, group) = (&job.code, &self.batch.values.batch_no, &self.group.code);
         let when = self.notify_when(NotificationEvent::Recovered, Some(job));
@@ -63,7 +63,7 @@ impl About<'_> {
         (when != NotifyWhen::Off).then_some(RecoveryNotice { when, letter })
     }
 
-    /// About a batch that has ended. Of one that was stopped, its operator knows.
+    /// Reports the end of a batch. A stopped batch is not reported, because its operator knows.
     pub fn batch_ended(&self, end: &BatchEndFacts<'_>) -> Vec<Notice> {
         let (event, en, zh) = match end.status {
             BatchStatus::Success => (NotificationEvent::BatchDone, "is done", "成功完成"),
@@ -79,7 +79,7 @@ impl About<'_> {
         self.of_batch(self.end_letter(event, en, zh, end))
     }
 
-    /// About a batch that ended well after failures in it were told: for those who were.
+    /// Reports a batch that ended well after failures in it were reported, to the recipients of those failures.
     pub fn batch_recovered(&self, end: &BatchEndFacts<'_>) -> Option<RecoveryNotice> {
         let when = self.notify_when(NotificationEvent::BatchRecovered, None);
         if !end.status.is_success() || when == NotifyWhen::Off {

@@ -1,4 +1,6 @@
-//! Who hears of changes that wait for a second person, and of those that an administrator carried out alone.
+//! Builds the notifications about change requests that wait for a second person, and about changes that an
+//! administrator carried out alone. Input: the change, the affected groups and their owners. Output: notices for the
+//! outbox.
 
 use crate::domain::job::Group;
 use crate::domain::job::shared_definitions::Owner;
@@ -9,14 +11,13 @@ use crate::domain::permission::four_eyes::{ChangeRequestId, GuardedAction};
 use crate::domain::time::Millis;
 use std::collections::BTreeSet;
 
-/// Who hears of a change.
+/// Everyone who may be notified of a change.
 #[derive(Clone, Debug)]
 pub struct ChangeAudience<'a> {
-    /// The groups that it changes.
+    /// The groups that the change affects.
     pub groups: Vec<&'a Group>,
-    /// All owners.
     pub owners: &'a [Owner],
-    /// Addresses of the settings.
+    /// Addresses from the settings (`notify` of `[four_eyes]`), added to every recipient list.
     pub notify: &'a BTreeSet<String>,
 }
 
@@ -44,7 +45,7 @@ impl ChangeAudience<'_> {
         all
     }
 
-    /// That somebody made a change with the command line on the database itself, where nobody is asked.
+    /// Reports a change made on the command line directly on the database, which skips the approval.
     pub fn bypassed(&self, by: &str, summary: &str, reason: &str) -> Vec<Notice> {
         let subject = BilingualText::new(
             format!("{by} makes a change WITHOUT a second person, on the database itself"),
@@ -64,27 +65,26 @@ impl ChangeAudience<'_> {
     }
 }
 
-/// A change request, as notifications speak of it.
+/// A change request as a notification describes it.
 #[derive(Clone, Debug)]
 pub struct ChangeNotice<'a> {
-    /// Its key.
     pub id: ChangeRequestId,
-    /// Who asks.
+    /// The user who requests the change.
     pub author: &'a str,
-    /// What kind of change it is.
+    /// The kind of change.
     pub action: GuardedAction,
     /// The change in one line.
     pub summary: &'a str,
-    /// Why.
     pub reason: &'a str,
-    /// When it is too late to approve it.
+    /// The moment after which the request can no longer be approved.
     pub expires: Millis,
-    /// Who hears of it.
+    /// Recipients of the notification.
     pub audience: ChangeAudience<'a>,
 }
 
 impl ChangeNotice<'_> {
-    /// To the recipients of the groups, unless they want no notifications of approvals, and to those of the settings.
+    /// Notifies the recipients of the groups, unless a group turns off approval notifications, and the addresses of the
+    /// settings.
     pub fn wanted(&self) -> Vec<Notice> {
         let (id, author, summary) = (self.id, self.author, self.summary);
         let subject = BilingualText::new(
@@ -107,7 +107,8 @@ impl ChangeNotice<'_> {
         })
     }
 
-    /// To the same people, and whatever the groups say about notifications: nobody else has looked at this change.
+    /// Notifies the same recipients, whatever the groups say about notifications: no second person has reviewed this
+    /// change.
     pub fn carried_out_alone(&self, by: &str, comment: &str) -> Vec<Notice> {
         let (id, summary) = (self.id, self.summary);
         let subject = BilingualText::new(

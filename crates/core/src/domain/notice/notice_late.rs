@@ -1,5 +1,5 @@
-//! Who hears that something is late, held for long or slower than usual, in which words. Each is told
-//! under a key, so that whoever tells it again after a restart is not heard twice.
+//! Builds the notifications that a job or batch is late, held for long or slower than usual. Each has an event key, so
+//! that a detection after a restart sends no second notification.
 
 use crate::domain::batch::history::Durations;
 use crate::domain::batch::{Batch, Snapshot};
@@ -16,30 +16,27 @@ use crate::domain::text::lang::Lang;
 use crate::domain::text::truncate_text;
 use crate::domain::time::{Millis, span_words};
 
-/// Longest list of jobs in a body, in characters.
+/// Maximum length of a list of jobs in a notification, in characters.
 const LIST_MAX: usize = 1_000;
 
-/// A batch about which something is told.
+/// The batch that a lateness notification is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Of<'a> {
-    /// The batch.
     pub batch: &'a Batch,
-    /// What it runs.
+    /// The definition that the batch runs.
     pub snapshot: &'a Snapshot,
-    /// Now.
     pub now: Millis,
 }
 
-/// A job of it.
+/// A job of that batch.
 #[derive(Clone, Copy, Debug)]
 pub struct LateJob<'a> {
-    /// Its definition.
+    /// Definition of the job.
     pub def: &'a JobDef,
-    /// Its row.
     pub row: &'a QueueEntry,
 }
 
-/// What is told: which event, under which key, in one line and in a few.
+/// Content of a lateness notification: event, key, subject, headline and further sentences.
 struct LatenessText<'a> {
     event: NotificationEvent,
     key: String,
@@ -51,18 +48,18 @@ struct LatenessText<'a> {
     release: Option<String>,
 }
 
-/// The same notices under a key.
+/// The same notices with an event key.
 pub fn keyed(mut notices: Vec<Notice>, key: &str) -> Vec<Notice> {
     notices.iter_mut().for_each(|notice| notice.event_key = Some(key.to_owned()));
     notices
 }
 
-/// The key of a try that runs long.
+/// The event key of an attempt that runs long.
 pub fn running_long_key(row: &QueueEntry) -> String {
     format!("running_long:{}:{}", row.queue_id.0, row.attempt)
 }
 
-/// A job that has not started when it should have; `why` is what it waits for.
+/// Reports a job that has not started by its latest start; `why` is what it waits for.
 pub fn late_start(
     of: Of<'_>,
     job: LateJob<'_>,
@@ -92,7 +89,7 @@ pub fn late_start(
     })
 }
 
-/// A job that has not ended when it is due.
+/// Reports a job that has not ended by its due time.
 pub fn late_finish(
     of: Of<'_>,
     job: LateJob<'_>,
@@ -121,7 +118,7 @@ pub fn late_finish(
     })
 }
 
-/// A batch that has not ended when it is due; `open` are its jobs that have not.
+/// Reports a batch that has not ended by its due time; `open` are the jobs that have not ended.
 pub fn batch_late(of: Of<'_>, due: Millis, open: &[&str], why: &DelayReport) -> Vec<Notice> {
     let (no, group) = (&of.batch.values.batch_no, &of.snapshot.group);
     let headline = BilingualText::new(
@@ -149,7 +146,7 @@ pub fn batch_late(of: Of<'_>, due: Millis, open: &[&str], why: &DelayReport) -> 
     })
 }
 
-/// A batch that its forecast says will be late; told the `times`-th time.
+/// Reports a batch whose forecast is later than its due time, for the `times`-th time.
 pub fn will_be_late(
     of: Of<'_>,
     due: Millis,
@@ -190,7 +187,7 @@ pub fn will_be_late(
     })
 }
 
-/// A job that has been held since `since`, which is too long.
+/// Reports a job that has been held since `since`, which is longer than allowed.
 pub fn held_long(of: Of<'_>, job: LateJob<'_>, since: Millis) -> Vec<Notice> {
     let (code, held) = (&job.def.code, span_words(of.now.since(since)));
     let headline = BilingualText::new(
@@ -216,7 +213,7 @@ pub fn held_long(of: Of<'_>, job: LateJob<'_>, since: Millis) -> Vec<Notice> {
     })
 }
 
-/// A try that has run for `took` milliseconds, which is longer than usual.
+/// Reports an attempt that has run for `took` milliseconds, which is longer than usual.
 pub fn running_long_notices(
     of: Of<'_>,
     job: LateJob<'_>,
@@ -254,7 +251,7 @@ impl Of<'_> {
         format!("{} ({})", self.batch.values.batch_no, self.snapshot.group.code)
     }
 
-    /// How sure a forecast is.
+    /// How certain a forecast is.
     fn certainty(&self, forecast: &Forecast) -> BilingualText {
         let words = |lang| forecast.confidence.describe(self.snapshot, lang);
         BilingualText::new(
@@ -263,7 +260,7 @@ impl Of<'_> {
         )
     }
 
-    /// What makes a batch late.
+    /// The reasons why a batch is late.
     fn delay(&self, why: &DelayReport, is: Punctuality) -> Vec<BilingualText> {
         let words = |lang| why.sentence(self.snapshot, is, lang);
         words(Lang::En)
@@ -273,7 +270,7 @@ impl Of<'_> {
             .collect()
     }
 
-    /// Why a job stands where it does.
+    /// The reason why a job waits.
     fn because(&self, why: Option<&WaitReason>) -> Vec<BilingualText> {
         let words = |why: &WaitReason| {
             BilingualText::new(why.words(Lang::En, self.now), why.words(Lang::Zh, self.now))
@@ -297,7 +294,7 @@ impl Of<'_> {
         let about = About { batch: self.batch, group, owners: &self.snapshot.shared.owners };
         keyed(
             match job {
-                // What has not started has no log, and no attempt to name.
+                // A job that has not started has no log and no attempt number.
                 Some(job) => about.of_job(job, 0, letter),
                 None => about.of_batch(letter),
             },

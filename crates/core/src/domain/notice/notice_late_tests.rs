@@ -1,4 +1,4 @@
-//! What people read of what is late, and under which key.
+//! The content and event keys of lateness notifications.
 
 use super::*;
 use crate::domain::dag::Node;
@@ -30,7 +30,7 @@ fn setting() -> (Batch, Snapshot, QueueEntry) {
     (batch, snapshot, row)
 }
 
-/// What is sent, of which event, under which key, with which subject and parts of the body.
+/// Checks the event, key and subject of what is sent, and that the text contains these parts.
 fn check(sent: &[Notice], [event, key, subject]: [&str; 3], parts: [&str; 4]) {
     let to: Vec<&str> = sent.iter().map(|n| n.to.address.as_str()).collect();
     assert_eq!(to, ["ops@bank.example", "channel:ops"], "{event}");

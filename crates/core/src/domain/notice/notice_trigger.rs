@@ -1,4 +1,5 @@
-//! What owners hear of schedules: misses, ends, firings that came to nothing; and operators, of nodes.
+//! Builds the notifications about schedules for their owners (misfires, ends, firings that opened no batch), and about
+//! lost nodes for operators.
 
 use crate::domain::calendar::CalendarWarning;
 use crate::domain::job::Group;
@@ -12,20 +13,17 @@ use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 
-/// Who may have to hear.
+/// Everyone who may be notified.
 #[derive(Clone, Debug, Default)]
 pub struct Audience {
-    /// All groups.
     pub groups: Vec<Group>,
-    /// All owners.
     pub owners: Vec<Owner>,
 }
 
-/// Planned times that one mail lists; beyond these it gives their number.
+/// Maximum number of planned times that one mail lists; of the rest it gives the number.
 const LISTED: usize = 20;
 
-/// Those who hear of a schedule: its own, its owner where it has none, and those of the groups that its
-/// order names.
+/// Recipients for a schedule: its own, its owner if it has none, and those of the groups that its order names.
 fn heard_by(def: &TriggerDef, audience: &Audience) -> Vec<Addressee> {
     let own = or_owner(&def.notify_email, &def.owner, &audience.owners);
     let order = def.order.as_ref();
@@ -48,7 +46,7 @@ fn build_notices(def: &TriggerDef, audience: &Audience, letter: Notification) ->
     to_each(heard_by(def, audience), NotifyWhen::Now, &Notification { topic, ..letter })
 }
 
-/// The letters about planned times that were missed, and which of them fire late.
+/// Reports planned times that were missed, and which of them fire late.
 pub fn missed(
     def: &TriggerDef,
     rows: &[&NewFiring],
@@ -97,7 +95,7 @@ pub fn missed(
     build_notices(def, audience, letter)
 }
 
-/// The letters about a schedule that will not fire any more.
+/// Reports a schedule that will not fire again.
 pub fn ended(def: &TriggerDef, why: &str, audience: &Audience) -> Vec<Notice> {
     let (code, name) = (&def.code, &def.name);
     let flag = match def.timing.schedule {
@@ -127,7 +125,7 @@ pub fn ended(def: &TriggerDef, why: &str, audience: &Audience) -> Vec<Notice> {
     build_notices(def, audience, letter)
 }
 
-/// The letters about a calendar without the days that these schedules will need.
+/// Reports a calendar that lacks days which these schedules will need.
 pub fn calendar_ends<'a>(
     warning: &CalendarWarning,
     of: impl Iterator<Item = &'a TriggerDef>,
@@ -159,7 +157,7 @@ pub fn calendar_ends<'a>(
     to_each(each_once(to.into_iter()), NotifyWhen::Now, &letter)
 }
 
-/// The letters about a firing that opened nothing.
+/// Reports a firing that opened no batch.
 pub fn not_fired(
     def: &TriggerDef,
     firing: &Firing,
@@ -191,7 +189,7 @@ pub fn not_fired(
     build_notices(def, audience, letter)
 }
 
-/// The letters about a process that served and has died, to those who look after the installation.
+/// Reports a node that dispatched batches and died, to the operators of the installation.
 pub fn node_lost(
     node: &str,
     host: &str,

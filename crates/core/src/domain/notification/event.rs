@@ -1,49 +1,49 @@
-//! What people may hear of, and when each is told: at once, in a digest, or not at all.
+//! The events that are notified, and when each is sent: at once, in a digest, or not at all.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Something that people may have to hear of; its word is `email_notifications.type`.
+/// An event that may be notified; stored in `email_notifications.type`.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "NotificationEvent")]
 pub enum NotificationEvent {
-    /// A job failed for good.
+    /// A job failed and is not retried.
     Failed,
-    /// A job ran out of time for good.
+    /// A job timed out and is not retried.
     Timeout,
-    /// Nobody can know how a job ended.
+    /// The outcome of a job cannot be determined.
     Unknown,
     /// A job is parked because its workers died.
     Parked,
-    /// A try failed or ran out of time, and the job is tried again.
+    /// An attempt failed or timed out, and the job is retried.
     Retried,
-    /// A job that was told to stop could not be seen to have stopped.
+    /// A job was stopped, and the end of its body could not be confirmed.
     KillUnconfirmed,
     /// A job ended its transaction by itself although its class forbids it.
     TxBreach,
-    /// A job ended well, with checks that warn.
+    /// A job succeeded, and some of its checks warn.
     ChecksWarned,
-    /// A job succeeded after its failure was told.
+    /// A job succeeded after its failure was notified.
     Recovered,
-    /// A job is held back for longer than it should be.
+    /// A job is held for longer than its limit.
     HeldLong,
-    /// A job has not started by the time it should have.
+    /// A job has not started by its latest start.
     LateStart,
-    /// A try runs longer than it should.
+    /// An attempt runs longer than usual.
     RunningLong,
-    /// A job or a batch has not ended by the time it is due.
+    /// A job or a batch has not ended by its due time.
     LateFinish,
-    /// A batch will not end by the time it is due, by its forecast.
+    /// The forecast of a batch is later than its due time.
     WillBeLate,
     /// A job waits for the approval of a person.
     ApprovalWanted,
-    /// A batch runs longer than it should.
+    /// A batch runs longer than its limit.
     BatchLong,
-    /// A batch is stopped because its time is up.
+    /// A batch is stopped at its deadline.
     BatchTimeout,
     /// A batch ended well.
     BatchDone,
@@ -55,57 +55,57 @@ pub enum NotificationEvent {
     BatchRecovered,
     /// Planned times of a schedule were missed.
     Misfire,
-    /// A schedule fires no more.
+    /// A schedule will not fire again.
     ScheduleEnded,
-    /// A firing was left out.
+    /// A firing was skipped.
     FiringSkipped,
     /// A firing failed.
     FiringFailed,
     /// A calendar lacks days that schedules will need.
     CalendarEnds,
-    /// A process that served has died.
+    /// A node that dispatched batches has died.
     NodeLost,
-    /// Several of the others in one.
+    /// Several notifications in one.
     Digest,
-    /// Somebody tries whether anything arrives.
+    /// A test of whether notifications arrive.
     Test,
 }
 
-/// How bad it is; what a reader's eye and a filter go by.
+/// Severity of an event, for filters and for display.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Nobody has to do anything.
+    /// No action is needed.
     Good,
-    /// Somebody should look.
+    /// Someone should check.
     Warning,
-    /// Somebody must act.
+    /// Someone must act.
     Bad,
 }
 
-/// When somebody is told.
+/// When a notification is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotifyWhen {
     /// At once.
     Now,
-    /// In one message when the batch has ended.
+    /// In one digest when the batch has ended.
     Batch,
-    /// In one message a day.
+    /// In one digest per day.
     Day,
     /// Never.
     Off,
 }
 
-/// What a job or group says of single events; all others are told as they are by default.
+/// Rules of a job or group for single events; all other events keep their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NotifyRules(pub BTreeMap<NotificationEvent, NotifyWhen>);
 
 impl NotificationEvent {
-    /// Every event, in the order in which they are listed for people.
+    /// Every event, in display order.
     pub const ALL: [Self; 29] = [
         Self::Failed,
         Self::Timeout,
@@ -138,7 +138,7 @@ impl NotificationEvent {
         Self::Test,
     ];
 
-    /// Its word, 20 characters at most.
+    /// The name in tables, definitions and the API; at most 20 characters.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -173,7 +173,7 @@ impl NotificationEvent {
         }
     }
 
-    /// What happened, in a sentence of either language: English, Chinese.
+    /// What happened, as a sentence in English and one in Chinese.
     pub fn sentences(self) -> (&'static str, &'static str) {
         match self {
             Self::Failed => ("a job failed for good", "作业最终失败"),
@@ -218,12 +218,12 @@ impl NotificationEvent {
         }
     }
 
-    /// The event that a word means.
+    /// Parses the name of an event.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.as_str() == word)
     }
 
-    /// How bad it is.
+    /// Severity of the event.
     pub fn severity(self) -> Severity {
         match self {
             Self::Failed | Self::Timeout | Self::Unknown | Self::Parked => Severity::Bad,
@@ -242,8 +242,8 @@ impl NotificationEvent {
         }
     }
 
-    /// When it is told where nobody says otherwise. That a try failed is told when the last one has;
-    /// that a batch went as it should, to who asks for it.
+    /// When the event is sent unless a rule says otherwise. A failed attempt is reported only once the last attempt has
+    /// failed; a batch that ended well is reported only on request.
     pub fn by_default(self) -> NotifyWhen {
         match self {
             Self::Retried | Self::BatchDone | Self::BatchWarned | Self::BatchFailed => {
@@ -262,7 +262,7 @@ impl NotificationEvent {
         }
     }
 
-    /// Whether a job or group may say when it is told: it is about a job or a batch.
+    /// Whether a job or group may set a rule for the event: the event is about a job or a batch.
     pub fn is_of_batch(self) -> bool {
         match self {
             Self::Failed | Self::Timeout | Self::Unknown | Self::Parked | Self::Retried => true,
@@ -279,7 +279,6 @@ impl NotificationEvent {
 }
 
 impl Severity {
-    /// Its word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -290,10 +289,8 @@ impl Severity {
 }
 
 impl NotifyWhen {
-    /// Every moment.
     pub const ALL: [Self; 4] = [Self::Now, Self::Batch, Self::Day, Self::Off];
 
-    /// Its word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Now => "now",
@@ -303,22 +300,22 @@ impl NotifyWhen {
         }
     }
 
-    /// The moment that a word means.
+    /// Parses the name.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|when| when.as_str() == word)
     }
 }
 
 impl NotifyRules {
-    /// Those that say nothing.
+    /// No rules.
     pub const NONE: &'static Self = &Self(BTreeMap::new());
 
-    /// Whether nothing is said.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// When an event is told: what these rules say, else `wider` (the group's), else its default.
+    /// When an event is sent: by these rules, else by `wider` (the group's), else by its default.
     pub fn notify_when(&self, event: NotificationEvent, wider: &Self) -> NotifyWhen {
         let said = self.0.get(&event).or_else(|| wider.0.get(&event));
         said.copied().unwrap_or_else(|| event.by_default())

@@ -1,5 +1,5 @@
-//! How letters go out: the states of a row of the outbox, when one that failed is tried again, what goes
-//! out as one, when a day's digest is due.
+//! Decides how notifications leave the outbox: the states of a row, the time of the next attempt to send, the contents
+//! of a digest, and when a daily digest is due.
 
 use crate::domain::notification::event::NotificationEvent;
 use crate::domain::notification::{BilingualText, Notification, NotificationTopic};
@@ -12,15 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// State of an `email_notifications` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MailStatus {
-    /// It is still to go out, or to be tried again.
+    /// Waits to be sent, or to be sent again.
     Pending,
-    /// Its server took it.
+    /// The server accepted it.
     Sent,
-    /// It is given up; the reason stands in `fail_reason`.
+    /// Given up; `fail_reason` holds the reason.
     Failed,
-    /// It went out as part of a digest.
+    /// Sent as part of a digest.
     Digest,
-    /// A person has taken notice and wants no letter any more.
+    /// Acknowledged by a user, so it is not sent any more.
     Acked,
 }
 
@@ -39,17 +39,17 @@ impl MailStatus {
         }
     }
 
-    /// The state that a word means.
+    /// Parses the word in the `status` column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 }
 
-/// Waits between tries, in seconds; the last one for all further tries.
+/// Waits between attempts to send, in seconds; the last one applies to all further attempts.
 const BACK_OFF_SEC: [i64; 8] = [30, 60, 120, 300, 600, 1_200, 1_800, 3_600];
 
-/// When a letter is tried again that has failed so many times, the last one just now; `None` when it has
-/// been tried for `give_up_ms` since it was written.
+/// When to send again after `failed` failures, the last of them now; `None` once `give_up_ms` have passed since the
+/// notification was written.
 pub fn next_try(failed: u32, written: Millis, now: Millis, give_up_ms: i64) -> Option<Millis> {
     let at = usize::try_from(failed.saturating_sub(1)).unwrap_or(usize::MAX);
     let wait = BACK_OFF_SEC.get(at).or(BACK_OFF_SEC.last()).copied().unwrap_or(3_600);
@@ -67,10 +67,10 @@ pub fn last_digest(now: Millis, at: NaiveTime, zone: Tz) -> Millis {
     }
 }
 
-/// Letters of a digest whose subjects are listed; of more their number is given.
+/// Maximum number of subjects that a digest lists; of the rest it gives the number.
 const LISTED: usize = 200;
 
-/// One letter in place of several to the same recipient. There is one at least.
+/// Combines several notifications to one recipient into one. There is at least one.
 pub fn digest(letters: &[&Notification]) -> Notification {
     let number = letters.len();
     let of = |pick: fn(&NotificationTopic) -> &Option<String>| -> Option<String> {
@@ -120,11 +120,11 @@ pub fn digest(letters: &[&Notification]) -> Notification {
     Notification { topic, ..whole }
 }
 
-/// Characters of an error, and codes of blocked jobs, that a line of a digest gives.
+/// Maximum length in a digest line of an error message and of the list of blocked jobs, in characters.
 const ERROR_MAX: usize = 160;
 const BLOCKED_MAX: usize = 5;
 
-/// A letter in a digest: its subject, what was said, what is blocked. A digest gives its own lines.
+/// The lines of one notification in a digest: its subject, error and blocked jobs. A nested digest gives its own lines.
 fn lines_of(letter: &Notification) -> Vec<BilingualText> {
     if letter.event == NotificationEvent::Digest {
         return letter.items.clone();
@@ -145,27 +145,24 @@ fn lines_of(letter: &Notification) -> Vec<BilingualText> {
     vec![line]
 }
 
-/// What somebody does not want to hear of for a while.
+/// A user's request to suppress notifications for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snooze {
-    /// Its key.
     pub id: i64,
-    /// The group.
     pub group: String,
-    /// The job; all of the group where it is none.
+    /// The job; none: every job of the group.
     pub job: Option<String>,
-    /// The event; all where it is none.
+    /// The event; none: every event.
     pub event: Option<NotificationEvent>,
-    /// Until when.
+    /// End of the snooze.
     pub until: Millis,
-    /// Who wants it.
+    /// The user who set it.
     pub by: String,
-    /// Why.
     pub reason: String,
 }
 
 impl Snooze {
-    /// Whether letters of this event about this job of this group wait.
+    /// Whether notifications of this event about this job of this group are suppressed.
     pub fn covers(&self, group: Option<&str>, job: Option<&str>, event: NotificationEvent) -> bool {
         group == Some(self.group.as_str())
             && self.job.as_deref().is_none_or(|wanted| job == Some(wanted))

@@ -1,36 +1,36 @@
-//! Whom something is sent to: an e-mail address, or a chat robot of the settings (`channel:NAME`).
+//! Parses a recipient of notifications: an e-mail address, or a channel of the settings (`channel:NAME`).
 
-/// What the name of a chat robot stands behind.
+/// Prefix of the name of a channel.
 pub const CHANNEL: &str = "channel:";
-/// Longest address, in characters; RFC 5321 leaves so many.
+/// Maximum length of an address in characters, by RFC 5321.
 pub const ADDRESS_MAX: usize = 254;
-/// Longest name of a chat robot.
+/// Maximum length of the name of a channel.
 pub const CHANNEL_MAX: usize = 40;
 
-/// Whom something is sent to.
+/// Recipient of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recipient<'a> {
     /// An e-mail address.
     Address(&'a str),
-    /// The chat robot of this name.
+    /// The channel with this name.
     Channel(&'a str),
 }
 
-/// Why a word is no recipient; `what` and `cure` are its two halves.
+/// Why a text is not a recipient: the problem and a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {cure}")]
 pub struct BadRecipient {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do.
+    /// The hint.
     pub cure: String,
 }
 
 impl<'a> Recipient<'a> {
-    /// Reads a word of `notify_email` or of an owner's `email`.
+    /// Parses one entry of `notify_email` or of an owner's `email`.
     ///
     /// # Errors
-    /// It is neither.
+    /// If the entry is neither an address nor a channel.
     pub fn parse(word: &'a str) -> Result<Self, BadRecipient> {
         let bad = |what, cure| Err(BadRecipient { what, cure });
         if let Some(name) = word.strip_prefix(CHANNEL) {

@@ -1,4 +1,5 @@
-//! What a definition or an order uses and may not: data sources, secrets and executors of other groups.
+//! Checks whether a definition or an order uses data sources, secrets or executors that its group may not use. Inputs:
+//! the access rules of the installation and the definition. Output: each forbidden use with a hint.
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::{GroupCode, JobCode};
@@ -10,21 +11,21 @@ use crate::domain::params::secret_names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What a group may or may not use.
+/// Something that several groups may share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SharedResource {
     /// A data source.
     Source(String),
     /// A secret.
     Secret(String),
-    /// A secret in the headers of a host that is called.
+    /// A secret in the headers of a host.
     HostSecret {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The secret.
+        /// The name of the secret.
         secret: String,
     },
-    /// A group of executors of XXL-JOB, by its app name.
+    /// An executor group, by its app name.
     ExecutorGroup(String),
 }
 
@@ -41,21 +42,21 @@ impl fmt::Display for SharedResource {
     }
 }
 
-/// A use that a definition makes and may not.
+/// A use in a definition that the access rules forbid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForbiddenUse {
-    /// The group that uses it.
+    /// The group of the job.
     pub group: GroupCode,
     /// The job; none: a parameter of the group.
     pub job: Option<JobCode>,
-    /// What is used.
+    /// The resource that is used.
     pub resource: SharedResource,
-    /// Who may use it.
+    /// The groups that may use it.
     pub access: GroupAccess,
 }
 
 impl ForbiddenUse {
-    /// Whether a group may use something for which this rule holds.
+    /// Whether this rule permits the group to use the resource.
     pub fn check(
         group: &GroupCode,
         resource: SharedResource,
@@ -70,7 +71,7 @@ impl ForbiddenUse {
         }
     }
 
-    /// How to get the right.
+    /// How to get the permission.
     pub fn hint_text(&self) -> String {
         let how = match &self.resource {
             SharedResource::Source(_) => "add the group to groups: of the source",
@@ -81,7 +82,7 @@ impl ForbiddenUse {
                 "let the group use it (procession executor-group set NAME --group GROUP, or the page Executors)"
             }
         };
-        // Also where a group owns it: who administers that group may use it and not give it to others.
+        // Also where a group owns the resource: an administrator of that group may use it, but not share it.
         format!("ask an administrator of all groups to {how}")
     }
 }
@@ -98,21 +99,21 @@ impl fmt::Display for ForbiddenUse {
 
 impl std::error::Error for ForbiddenUse {}
 
-/// What the access rules of one installation are.
+/// The access rules of one installation.
 #[derive(Clone, Debug, Default)]
 pub struct AccessRules {
     sources: BTreeMap<String, GroupAccess>,
     secrets: BTreeMap<String, GroupAccess>,
-    /// Those of secrets that the settings name; they go before all others.
+    /// Rules of secrets in the settings; they take precedence over all others.
     configured_secrets: BTreeMap<String, GroupAccess>,
     executor_groups: BTreeMap<String, GroupAccess>,
-    /// The secrets in the headers of each host, which goes to it with the calls of any job.
+    /// The secrets in the headers of each host; every call to the host sends them.
     host_secrets: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl AccessRules {
-    /// Those of a definition, and of the secrets of the installation that come with it: a secret that the definition
-    /// declares is not looked for among the stored ones, and one that the settings name nowhere else.
+    /// Collects the rules of a definition and of the secrets that come with it. A secret declared in the definition is
+    /// not looked up among the stored ones; a secret from the settings is looked up nowhere else.
     pub fn collect(defs: &Definition) -> Self {
         let mut rules = Self {
             sources: BTreeMap::new(),
@@ -125,7 +126,7 @@ impl AccessRules {
         rules
     }
 
-    /// With those of another definition in place of the ones of the same names.
+    /// Replaces rules by those of another definition with the same names.
     pub fn merge_definition(&mut self, defs: &Definition) {
         let sources = defs.sources.iter().map(|s| (s.name.to_string(), s.access.clone()));
         self.sources.extend(sources);
@@ -135,13 +136,13 @@ impl AccessRules {
         self.host_secrets.extend(hosts.map(|host| (host.name.clone(), secrets_of_host(host))));
     }
 
-    /// The secrets that a definition names and nobody has, with what uses each.
+    /// The secrets that a definition names and that do not exist, with the places that use each.
     pub fn unknown_secrets(&self, defs: &Definition) -> BTreeMap<String, BTreeSet<String>> {
         let is_known = |name: &String| self.access(&SharedResource::Secret(name.clone())).is_some();
         uses_of_secrets(defs).into_iter().filter(|(name, _)| !is_known(name)).collect()
     }
 
-    /// The rule of something; none when it is not known.
+    /// The rule of a resource; `None` if it is unknown.
     pub fn access(&self, resource: &SharedResource) -> Option<&GroupAccess> {
         match resource {
             SharedResource::Source(name) => self.sources.get(name),
@@ -152,8 +153,9 @@ impl AccessRules {
         }
     }
 
-    /// What groups of a definition use that is not there, or is not for them and whose rule names a group that somebody
-    /// does not see. Such a person is not to hear which of both.
+    /// Resources that groups of a definition use and that either do not exist, or are forbidden by a rule that names a
+    /// group which the user may not see. Both cases look the same to that user, so that a group's existence is not
+    /// disclosed.
     pub fn unknown_uses(
         &self,
         defs: &Definition,
@@ -178,7 +180,7 @@ impl AccessRules {
         found
     }
 
-    /// The same of the secrets that parameters of an order name.
+    /// The same for secrets that the parameters of an order name.
     pub fn unknown_params(
         &self,
         group: &GroupCode,
@@ -200,13 +202,14 @@ impl AccessRules {
         access.is_none_or(|access| !access.allows(group) && access.names_unseen_group(sees))
     }
 
-    /// Whether a group may use something. What is not known is no matter of rights: it is missing.
+    /// Checks whether a group may use a resource. An unknown resource is permitted here: a different check reports it
+    /// as missing.
     pub fn check(&self, group: &GroupCode, resource: SharedResource) -> Result<(), ForbiddenUse> {
         let access = self.access(&resource);
         access.map_or(Ok(()), |access| ForbiddenUse::check(group, resource.clone(), access))
     }
 
-    /// All that a job uses: what it names, and what the host that it calls is sent.
+    /// Everything that a job uses: what it names, and the secrets sent to the host that it calls.
     fn used_by_job(&self, job: &JobDef) -> BTreeSet<SharedResource> {
         let mut used = named_by_job(job);
         if let Some(host) = job.called_host() {
@@ -220,14 +223,14 @@ impl AccessRules {
         used
     }
 
-    /// What a job uses and may not.
+    /// The forbidden uses of a job.
     pub fn forbidden_uses_of_job(&self, job: &JobDef) -> Vec<ForbiddenUse> {
         let uses = self.used_by_job(job).into_iter();
         let forbidden = uses.filter_map(|resource| self.check(&job.group, resource).err());
         forbidden.map(|found| ForbiddenUse { job: Some(job.code.clone()), ..found }).collect()
     }
 
-    /// What the parameters of a group use and may not.
+    /// The forbidden uses in the parameters of a group.
     pub fn forbidden_uses_of_group(&self, group: &Group) -> Vec<ForbiddenUse> {
         let values = group.params.iter().filter_map(|param| param.value.as_deref());
         let names: BTreeSet<String> = values.flat_map(secret_names).collect();
@@ -235,13 +238,13 @@ impl AccessRules {
         names.into_iter().filter_map(check).collect()
     }
 
-    /// Everything that jobs and parameters of the groups of a definition use and may not.
+    /// All forbidden uses by the jobs and parameters of a definition's groups.
     pub fn forbidden_uses(&self, defs: &Definition) -> Vec<ForbiddenUse> {
         let of_groups = defs.groups.iter().flat_map(|group| self.forbidden_uses_of_group(group));
         of_groups.chain(defs.jobs.iter().flat_map(|job| self.forbidden_uses_of_job(job))).collect()
     }
 
-    /// The secrets that parameters of an order name and its group may not use.
+    /// Secrets in the parameters of an order that its group may not use.
     pub fn forbidden_params(
         &self,
         group: &GroupCode,
@@ -253,8 +256,8 @@ impl AccessRules {
     }
 }
 
-/// What uses each secret that a definition names, in words: `job LOAD (month_end)`, `group month_end`, `source ledger`,
-/// `host core`, `all groups`.
+/// The places that use each secret of a definition, as text: `job LOAD (month_end)`, `group month_end`, `source
+/// ledger`, `host core`, `all groups`.
 pub fn uses_of_secrets(defs: &Definition) -> BTreeMap<String, BTreeSet<String>> {
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut add = |name: String, user: String| uses.entry(name).or_default().insert(user);
@@ -295,13 +298,13 @@ pub fn uses_of_secrets(defs: &Definition) -> BTreeMap<String, BTreeSet<String>> 
     uses
 }
 
-/// The secrets that the headers of a host name.
+/// The secrets in the headers of a host.
 fn secrets_of_host(host: &HttpHost) -> BTreeSet<String> {
     host.headers.values().flat_map(|value| secret_names(value)).collect()
 }
 
-/// The data sources, secrets and executors that a job names itself. Secrets that come by a parameter of its group
-/// or of all groups are checked when an attempt asks for them.
+/// The data sources, secrets and executors that a job names itself. Secrets that reach it through a parameter of its
+/// group or of all groups are checked when an attempt resolves them.
 fn named_by_job(job: &JobDef) -> BTreeSet<SharedResource> {
     let own = job.source.iter().chain(job.checks.iter().filter_map(|check| check.source.as_ref()));
     let sources = own.map(|name| SharedResource::Source(name.to_string()));
@@ -398,7 +401,7 @@ mod tests {
         ]);
         assert_eq!(rules.forbidden_params(&group("a"), &given), []);
         assert_eq!(rules.forbidden_params(&group("b"), &given).len(), 1);
-        // A name that nobody knows is missing, which is said elsewhere.
+        // An unknown name is missing, which another check reports.
         assert_eq!(rules.check(&group("b"), SharedResource::Secret("NONE".to_owned())), Ok(()));
     }
 
@@ -434,7 +437,7 @@ mod tests {
         assert_eq!(rules.forbidden_uses_of_job(&job), []);
     }
 
-    /// Executors are the installation's: a definition brings the rules that were read with it.
+    /// Executors belong to the installation: their rules are passed in with the definition.
     #[test]
     fn executors_of_another_group_are_found() {
         let mut defs = definition();
@@ -463,7 +466,7 @@ mod tests {
         defs.configured_secrets =
             BTreeMap::from(["A_PW", "SEALED"].map(|name| (name.to_owned(), only_b())));
         let mut rules = AccessRules::collect(&defs);
-        // A file that declares it anew opens nothing.
+        // Declaring it again in a file grants nothing.
         rules.merge_definition(&definition());
         for name in ["A_PW", "SEALED"] {
             let secret = || SharedResource::Secret(name.to_owned());

@@ -1,5 +1,5 @@
-//! Four eyes: changes that are carried out only after a second person has approved them. Which changes these are is
-//! said by the settings, for each group; a change that waits is a change request.
+//! The four-eyes principle: some changes are carried out only after a second person has approved them. The settings say
+//! which, per group; a change that waits is a change request.
 
 use crate::domain::access::user::UserId;
 use crate::domain::access::{Grants, Permission};
@@ -28,19 +28,19 @@ impl fmt::Display for ChangeRequestId {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum GuardedAction {
-    /// Whatever needs the permission `force`.
+    /// Every action that requires the permission `force`.
     Force,
-    /// A schedule or a calendar; with this, also what `Apply` stands for.
+    /// Changes of schedules and calendars; it includes `Apply`.
     Edit,
-    /// A definition that is stored or rolled back.
+    /// Storing or rolling back a definition.
     Apply,
 }
 
 impl GuardedAction {
-    /// All, in order.
+    /// Every action, in order.
     pub const ALL: [Self; 3] = [Self::Force, Self::Edit, Self::Apply];
 
-    /// Its word in the settings, in tables and in the API.
+    /// The name in the settings, in tables and in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Force => "force",
@@ -49,64 +49,64 @@ impl GuardedAction {
         }
     }
 
-    /// The action of a word.
+    /// Parses the name.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.as_str() == word)
     }
 }
 
-/// What one table of the settings says, for one group or for all others.
+/// A rule of the settings, for one group or for all other groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FourEyesRule {
     /// Changes that need a second person.
     pub actions: BTreeSet<GuardedAction>,
-    /// The only users who may approve, in lower case; empty: whoever may make the change.
+    /// The only users who may approve, in lower case; empty: everyone who may make the change.
     pub approvers: BTreeSet<String>,
-    /// How long a request waits, milliseconds.
+    /// How long a request waits for approval, in milliseconds.
     pub expire_ms: i64,
     /// Whether an administrator of all groups may carry out a request alone.
     pub break_glass: bool,
-    /// Addresses that hear of requests, beside the recipients of the group.
+    /// Addresses to notify of requests, in addition to the recipients of the group.
     pub notify: Vec<String>,
 }
 
 impl FourEyesRule {
     fn covers(&self, action: GuardedAction) -> bool {
-        // Whoever guards definitions against edits guards every way to edit them.
+        // A rule for edits covers every way to edit, so it also covers applying a definition.
         let is_edit = action == GuardedAction::Apply && self.actions.contains(&GuardedAction::Edit);
         is_edit || self.actions.contains(&action)
     }
 }
 
-/// All rules.
+/// The rules of all groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FourEyesRules {
-    /// Of groups that have no rule of their own, and of what belongs to no group.
+    /// For groups without a rule, and for changes that belong to no group.
     pub others: Option<FourEyesRule>,
-    /// Of single groups, each in place of `others`.
+    /// Rules of single groups, in place of `others`.
     pub groups: BTreeMap<GroupCode, FourEyesRule>,
 }
 
-/// What holds for one change: the rules of all groups that it touches, put together.
+/// The combined rule for one change, from the rules of all groups that it affects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecondPersonRule {
-    /// Who may approve: one of each of these sets of names.
+    /// The users who may approve: an approver must be in each of these sets.
     pub approvers: Vec<BTreeSet<String>>,
-    /// How long a request waits, milliseconds: the shortest of them.
+    /// How long a request waits, in milliseconds: the minimum of the rules.
     pub expire_ms: i64,
-    /// Whether all of them let an administrator of all groups act alone.
+    /// Whether every rule permits an administrator of all groups to act alone.
     pub break_glass: bool,
-    /// Addresses that hear of it.
+    /// Addresses to notify.
     pub notify: BTreeSet<String>,
 }
 
 impl FourEyesRules {
-    /// Whether there is any rule.
+    /// Whether any rule exists.
     pub fn is_on(&self) -> bool {
         self.others.iter().chain(self.groups.values()).any(|rule| !rule.actions.is_empty())
     }
 
-    /// The rule for a change that takes these permissions; none when it needs no second person.
+    /// The rule for a change that requires these permissions; `None` if it needs no second person.
     pub fn of_change(&self, action: GuardedAction, demands: &Demands) -> Option<SecondPersonRule> {
         let changes = |permissions: &&BTreeSet<Permission>| permissions.iter().any(|p| p.changes());
         let groups = demands.groups.iter().filter(|(_, all)| changes(all));
@@ -131,28 +131,28 @@ impl FourEyesRules {
     }
 }
 
-/// How far a change request is.
+/// State of a change request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ChangeRequestStatus {
-    /// Nobody has decided.
+    /// No decision yet.
     Waiting,
-    /// It is approved and about to be carried out.
+    /// Approved, and not yet carried out.
     Approved,
-    /// It was approved and is carried out.
+    /// Approved and carried out.
     Done,
-    /// It was approved, and could not be carried out: nothing was changed.
+    /// Approved, but it could not be carried out: nothing was changed.
     Failed,
-    /// A second person said no.
+    /// Rejected by a second person.
     Rejected,
-    /// Its author took it back.
+    /// Withdrawn by its author.
     Withdrawn,
-    /// Nobody decided in time.
+    /// Not decided in time.
     Expired,
 }
 
 impl ChangeRequestStatus {
-    /// All, in order.
+    /// Every state, in order.
     pub const ALL: [Self; 7] = [
         Self::Waiting,
         Self::Approved,
@@ -176,7 +176,7 @@ impl ChangeRequestStatus {
         }
     }
 
-    /// The status of a word.
+    /// Parses the word in the `status` column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
@@ -188,19 +188,19 @@ impl fmt::Display for ChangeRequestStatus {
     }
 }
 
-/// What is decided about a change request.
+/// Decision about a change request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeVerdict {
-    /// It is carried out.
+    /// Carry it out.
     Approve,
-    /// It is not; said by its author, it is withdrawn.
+    /// Reject it; by its author, this withdraws it.
     Reject,
     /// An administrator of all groups carries it out without a second person.
     BreakGlass,
 }
 
 impl ChangeVerdict {
-    /// Its word in the API, on the command line and in the audit log.
+    /// The name in the API, on the command line and in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
@@ -210,65 +210,65 @@ impl ChangeVerdict {
     }
 }
 
-/// What a decision depends on.
+/// The change request to decide about.
 #[derive(Clone, Debug)]
 pub struct DecidedChange<'a> {
-    /// Who asked for it.
+    /// The account that made the request.
     pub author: UserId,
-    /// The name of that account.
+    /// Name of that account.
     pub author_name: &'a str,
-    /// How far it is.
+    /// Current state.
     pub status: ChangeRequestStatus,
-    /// When it is too late.
+    /// End of the time for a decision.
     pub expires: Millis,
-    /// The permissions that it takes.
+    /// The permissions that the change requires.
     pub demands: &'a Demands,
-    /// What the settings say now; none when they ask for no second person any more.
+    /// The current rule of the settings; none if they no longer require a second person.
     pub rule: Option<&'a SecondPersonRule>,
 }
 
-/// Who decides.
+/// The user who decides.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeDecider<'a> {
-    /// The account, and what it may do; none for who has opened the metadata database.
+    /// The account and its grants; none for a user with direct access to the metadata database.
     pub account: Option<(UserId, &'a Grants)>,
-    /// The name.
+    /// Name of the user.
     pub name: &'a str,
 }
 
-/// Why a decision about a change request is not taken.
+/// Why a decision is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeDecisionRefused {
-    /// Nobody approves what he asked for.
+    /// Authors may not approve their own requests.
     #[error("{0} asked for this change, and another person has to approve it")]
     OwnChange(String),
-    /// Whoever approves could make the change.
+    /// An approver needs the permissions for the change itself.
     #[error(
         "deciding about this change needs what the change itself needs: the permission `{0}` in {1}; ask a user who has \
          it, or an administrator there to grant it"
     )]
     NotAllowed(Permission, String),
-    /// The settings name the approvers.
+    /// The settings name the approvers, and this user is not among them.
     #[error(
         "only these may decide about this change: {0} (`approvers` in [four_eyes]); ask one of them"
     )]
     NotNamed(String),
-    /// It is decided already, or withdrawn.
+    /// The request is already decided or withdrawn.
     #[error("change request does not wait any more: it is {0}")]
     Over(ChangeRequestStatus),
-    /// Nobody decided in time.
+    /// The time for a decision is over.
     #[error("the change request has expired at {0}; ask for the change again")]
     Expired(Millis),
     /// A reason is needed.
     #[error("comment: say why; it is what others will read")]
     NoComment,
-    /// Acting alone is not configured.
+    /// The settings do not permit acting alone.
     #[error(
         "the settings let nobody carry out this change alone; ask a second person to approve it, or the administrator of the \
          server to set `break_glass = true` in [four_eyes]"
     )]
     NoBreakGlass,
-    /// Acting alone is for administrators.
+    /// Only an administrator of all groups may act alone.
     #[error(
         "carrying out a change alone needs the permission `admin` for all groups; ask an administrator of all groups to do \
          it, or a second person to approve it"
@@ -277,7 +277,7 @@ pub enum ChangeDecisionRefused {
 }
 
 impl DecidedChange<'_> {
-    /// The status that a verdict leads to.
+    /// The state that a decision leads to.
     pub fn decide(
         &self,
         verdict: ChangeVerdict,
@@ -316,7 +316,7 @@ impl DecidedChange<'_> {
         })
     }
 
-    /// Passes when somebody could make the change and is named, where the settings name people.
+    /// Checks that the user could make the change, and is named if the settings name approvers.
     fn check_approver(&self, by: ChangeDecider<'_>) -> Result<(), ChangeDecisionRefused> {
         self.check_permissions(by)?;
         let name = by.name.to_lowercase();
@@ -402,7 +402,7 @@ mod tests {
             (A::Edit, demands(&[("gl", &[P::Edit])]), Some(1)),
             (A::Apply, demands(&[("gl", &[P::Edit, P::Script])]), Some(1)),
             (A::Apply, demands(&[("ar", &[P::Edit])]), None),
-            // What is only looked at or run is not changed.
+            // Viewing and running change no definition.
             (A::Apply, demands(&[("free", &[P::Edit]), ("gl", &[P::View, P::Run])]), None),
             (A::Force, demands(&[("gl", &[P::Force]), ("ar", &[P::Force])]), Some(24)),
         ] {
@@ -481,7 +481,7 @@ mod tests {
         assert_eq!(usual.decide(V::Reject, bob, &full), Ok(S::Rejected));
         let own = usual.decide(V::Approve, (AUTHOR, "ann"), &full);
         assert_eq!(own, Err(R::OwnChange("ann".to_owned())));
-        // Another account with the author's rights is told apart by its key, and not by its name.
+        // Accounts are compared by key, not by name.
         assert_eq!(usual.decide(V::Reject, (AUTHOR, "ann"), &full), Ok(S::Withdrawn));
         let less = grants("gl", Role::Author, &[]);
         let refused = R::NotAllowed(Permission::Script, "group gl".to_owned());

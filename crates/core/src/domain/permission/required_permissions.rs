@@ -1,5 +1,5 @@
-//! What a change of a definition demands of whoever makes it: which permissions, in which groups.
-//! What is executed is asked for apart, so that who orders jobs and who writes what they do may be two people.
+//! Computes the permissions that a change of a definition requires, per group. What jobs execute needs a permission of
+//! its own, so that one person may configure jobs and another write what they execute.
 
 use crate::domain::access::Permission;
 use crate::domain::id::{GroupCode, JobType, SourceName};
@@ -13,17 +13,17 @@ use crate::domain::source::sql_text::SqlText;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Permissions that a change takes.
+/// The permissions that a change requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demands {
-    /// In these groups.
+    /// Per group.
     pub groups: BTreeMap<GroupCode, BTreeSet<Permission>>,
-    /// In all groups, because what changes belongs to none.
+    /// In all groups, because the changed object belongs to none.
     pub everywhere: BTreeSet<Permission>,
 }
 
 impl Demands {
-    /// Of making `is` of `was`, within everything that is stored.
+    /// The permissions to change `was` into `is`, given the whole stored definition.
     pub fn for_change(stored: &Definition, was: &Definition, is: &Definition) -> Self {
         let mut all = Self::default();
         for (old, new) in changed(&was.groups, &is.groups, |g| &g.code) {
@@ -48,14 +48,14 @@ impl Demands {
         all
     }
 
-    /// Of making, changing or removing a schedule: to edit each group that it opens.
+    /// The permissions to create, change or remove a schedule: `edit` in each group that it opens.
     pub fn of_schedule(def: &TriggerDef, stored: &Definition) -> Self {
         let mut all = Self::default();
         all.schedule(def, [stored, stored]);
         all
     }
 
-    /// With those of another change.
+    /// Combines the demands of two changes.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
         other.groups.into_iter().for_each(|(g, p)| self.groups.entry(g).or_default().extend(p));
@@ -76,13 +76,13 @@ impl Demands {
                 self.within(&job.group, Permission::Edit);
             }
             let Some(new) = new else { continue };
-            // A job that is moved is a new one: it runs what it ran, in another's name.
+            // A moved job is a new job: it runs the same body under another group.
             let same =
                 old.is_some_and(|old| ExecutedParts::from_job(old) == ExecutedParts::from_job(new));
             if !same && !ExecutedParts::from_job(new).is_nothing() {
                 self.within(&new.group, Permission::Script);
             }
-            // What it opens runs: who may not run it may not have it run either.
+            // A sub-batch runs the jobs of its group, so opening one requires the permission to run them.
             let opens = |job: &JobDef| job.sub_batch.as_ref().map(|s| s.group.clone());
             if let Some(group) = opens(new).filter(|_| old.and_then(opens) != opens(new)) {
                 self.within(&group, Permission::Run);
@@ -108,13 +108,13 @@ impl Demands {
         let (old, new) = (waits(was), waits(is));
         for job in old.keys().chain(new.keys()).filter(|job| old.get(*job) != new.get(*job)) {
             self.within(&job.group, Permission::Edit);
-            // It is told whether the other's batch has ended.
+            // A dependency discloses whether the other group's batch has ended.
             let others = new.get(job).into_iter().flatten();
             others.for_each(|e| self.within(&e.group, Permission::View));
         }
     }
 
-    /// Where bodies run, what they are trusted with and where they may call is an administrator's.
+    /// Where bodies run, what they may do and which hosts they may call is decided by administrators.
     fn shared(&mut self, was: &Definition, is: &Definition) {
         let (a, b) = (&was.shared, &is.shared);
         let admin = !changed(&was.sources, &is.sources, |s| &s.name).is_empty()
@@ -144,7 +144,7 @@ impl Demands {
             self.everywhere.insert(Permission::Edit);
             return;
         };
-        // It hands every batch that it opens the secret.
+        // The schedule passes the secret to every batch that it opens.
         if name_a_secret(&order.params) {
             match &order.group {
                 Some(group) => self.within(group, Permission::Script),
@@ -158,7 +158,7 @@ impl Demands {
                 let those = groups.filter(|g| g.batch_type.as_ref() == Some(of));
                 let those: BTreeSet<&GroupCode> = those.map(|g| &g.code).collect();
                 those.iter().for_each(|group| self.within(group, Permission::Edit));
-                // Who names a type that nobody has yet orders groups to come.
+                // A type that no group has yet will match future groups.
                 self.everywhere.extend(those.is_empty().then_some(Permission::Edit));
             }
             (None, None) => drop(self.everywhere.insert(Permission::Edit)),
@@ -166,7 +166,7 @@ impl Demands {
     }
 }
 
-/// The parameters of a group that hand its jobs a secret, with their values.
+/// The parameters of a group that pass a secret to its jobs, with their values.
 fn secret_values(group: &Group) -> BTreeMap<String, String> {
     let named = group.params.iter().filter_map(|param| {
         let value = param.value.clone().filter(|value| names_a_secret(value))?;
@@ -175,7 +175,7 @@ fn secret_values(group: &Group) -> BTreeMap<String, String> {
     named.collect()
 }
 
-/// Of each thing that differs, what it was and what it is.
+/// Each changed element with its old and new value.
 fn changed<'a, T: PartialEq, K: Ord + 'a>(
     was: &'a [T],
     is: &'a [T],
@@ -187,10 +187,10 @@ fn changed<'a, T: PartialEq, K: Ord + 'a>(
     all.into_values().filter(|(old, new)| old != new).collect()
 }
 
-/// What is executed of a job: its text and as what, where it runs, whom it calls and which secrets it is given.
+/// What a job executes: its text and type, where it runs, which host it calls and which secrets it receives.
 #[derive(PartialEq, Eq)]
 struct ExecutedParts<'a> {
-    /// The same text only asks as a SENSOR, and changes data as SQL.
+    /// The same text only queries as a SENSOR and changes data as SQL.
     job_type: &'a JobType,
     source: Option<&'a SourceName>,
     proc_name: Option<&'a str>,
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// A parameter of the group gl.
+    /// Sets a parameter of the group gl.
     fn give(defs: &mut Definition, value: &str) {
         let shared: ParamDecl =
             serde_json::from_value(serde_json::json!({"name": "pw", "value": value}))
@@ -282,7 +282,7 @@ mod tests {
         each.join(" ")
     }
 
-    /// A SENSOR's text only asks; as SQL it changes data.
+    /// A SENSOR's text only queries; as SQL it changes data.
     #[test]
     fn the_same_text_as_another_type_is_executed_anew() {
         let as_type = |at: usize, name: &'static str| {

@@ -1,28 +1,26 @@
-//! Cron expressions in Quartz's dialect, and the five fields of classic cron: which times of the wall
-//! clock they name, and the moments at which they fire.
+//! Cron expressions in Quartz's dialect, and the five fields of classic cron: which local times they name, and the
+//! moments at which they fire.
 //!
 //! # Which days and times
 //!
-//! `second minute hour day-of-month month day-of-week [year]`. Lists, ranges, steps, names in any
-//! case; a range may wrap around (`22-2`, `NOV-FEB`, `FRI-MON`); 1 is Sunday. Exactly one of the two
-//! day fields is `?`. `L`, `L-3`, `LW`, `L-3W`, `15W` name days of the month, `L` (Saturday), `FRIL`,
-//! `6L`, `FRI#3`, `6#3` days of the week. Unlike in Quartz these may stand in lists (`15,L`), a step
-//! of 0 is refused, and `31W` names no day in a month of 30.
+//! `second minute hour day-of-month month day-of-week [year]`. Lists, ranges, steps, names in any case; a range may
+//! wrap around (`22-2`, `NOV-FEB`, `FRI-MON`); 1 is Sunday. Exactly one of the two day fields is `?`. `L`, `L-3`, `LW`,
+//! `L-3W`, `15W` name days of the month, `L` (Saturday), `FRIL`, `6L`, `FRI#3`, `6#3` days of the week. Unlike in
+//! Quartz these may be part of a list (`15,L`), a step of 0 is refused, and `31W` names no day in a month of 30 days.
 //!
-//! `minute hour day-of-month month day-of-week`: classic cron. 0 and 7 are Sunday. A day field that
-//! begins with `*` restricts nothing by itself: both must hold. When neither does, either is enough.
+//! `minute hour day-of-month month day-of-week`: classic cron. 0 and 7 are Sunday. If either day field begins with `*`,
+//! a day must match both fields; otherwise a day that matches either field is enough.
 //!
-//! # Where the clocks are changed
+//! # Daylight-saving changes
 //!
-//! What counts is whether the expression names all 24 hours, however that is written.
+//! The rule depends on whether the expression names all 24 hours, however it is written.
 //!
-//! - **It does not** (`0 30 2 * * ?`, `0 0/5 8-18 * * ?`): each time is a plan for one moment. In an
-//!   overlap that is the first of the two moments that show it. In a gap it is the first moment after
-//!   the gap; all times in one gap, and the time at which the gap ends, make one firing there. So a
-//!   nightly batch neither vanishes nor runs twice.
-//! - **It does** (`0 0 * * * ?`, `*/15 * * * * ?`): it fires whenever the clock shows a time it names.
-//!   Through an overlap it goes on, and a time that is shown twice fires twice, an hour apart in real
-//!   time; a time in a gap is never shown, and does not fire.
+//! - **It does not** (`0 30 2 * * ?`, `0 0/5 8-18 * * ?`): each local time is planned for one moment. In an overlap
+//!   that is the first of its two moments. In a gap it is the first moment after the gap; all local times in one gap,
+//!   and the one at which the gap ends, make one firing there. So a nightly batch is neither skipped nor run twice.
+//! - **It does** (`0 0 * * * ?`, `*/15 * * * * ?`): it fires whenever the clocks show a time that it names. During an
+//!   overlap it keeps firing, and a local time that occurs twice fires twice, an hour apart; a local time in a gap
+//!   never occurs and does not fire.
 
 mod days;
 mod error;
@@ -47,18 +45,18 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
-/// First year that an expression may name; nothing fires before it.
+/// First year that an expression may name.
 pub const YEAR_MIN: i32 = 1970;
-/// Last year that an expression may name; nothing fires after it.
+/// Last year that an expression may name.
 pub const YEAR_MAX: i32 = 2199;
-/// No zone is still in [`YEAR_MAX`] then; milliseconds.
+/// End of [`YEAR_MAX`] in every time zone, in milliseconds.
 const LAST_MS: i64 = 7_258_204_800_000;
-/// No zone is in [`YEAR_MIN`] before; seconds.
+/// Start of [`YEAR_MIN`] in the first time zone that reaches it, in seconds.
 const FIRST_SEC: i64 = -86_400;
-/// How many firings [`Cron::shortest_gap_sec`] looks at.
+/// Number of firings that [`Cron::shortest_gap_sec`] examines.
 pub const GAP_SAMPLE: usize = 100;
 
-/// A cron expression, read once. Equal when written equally.
+/// A parsed cron expression. Expressions are equal if their texts are.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cron {
@@ -69,7 +67,7 @@ pub struct Cron {
     years: Years,
 }
 
-/// Which kind of cron an expression is written in.
+/// Dialect of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CronDialect {
     /// Six or seven fields, 1 = Sunday.
@@ -78,35 +76,35 @@ pub enum CronDialect {
     Classic,
 }
 
-/// How times of the wall clock become moments where the clocks are changed.
+/// How local times become moments around daylight-saving changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WallClockRule {
-    /// Each time is a plan for one moment.
+    /// Each local time is planned for one moment.
     AsPlanned,
-    /// Every moment that shows a time counts, and no other.
+    /// Every moment that shows a named local time counts, and no other.
     AsShown,
 }
 
 impl Cron {
-    /// Reads an expression of 5, 6 or 7 fields.
+    /// Parses an expression of 5, 6 or 7 fields.
     ///
     /// # Errors
-    /// Names the field, what stands there, and what to write instead.
+    /// Names the field, the invalid part and what to write instead.
     pub fn parse(text: &str) -> Result<Self, CronError> {
         read::parse_cron(text)
     }
 
-    /// The expression as it was written.
+    /// The expression as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Quartz or classic.
+    /// The dialect.
     pub fn dialect(&self) -> CronDialect {
         self.dialect
     }
 
-    /// What it does where the clocks are changed (see the top of this module).
+    /// The rule around daylight-saving changes (see the top of this module).
     pub fn clock(&self) -> WallClockRule {
         if self.times.hours == fields::ALL_HOURS {
             WallClockRule::AsShown
@@ -115,8 +113,8 @@ impl Cron {
         }
     }
 
-    /// The first moment later than `after` at which it fires in `zone`, a whole second; `None` when
-    /// there is none up to the end of [`YEAR_MAX`].
+    /// The first moment later than `after` at which the expression fires in `zone`, a whole second; `None` if there is
+    /// none up to the end of [`YEAR_MAX`].
     pub fn next_after(&self, after: Millis, zone: Tz) -> Option<Millis> {
         if after.0 > LAST_MS {
             return None;
@@ -130,10 +128,10 @@ impl Cron {
         found.unwrap_or_else(|never| match never {}).map(|(at, _)| at)
     }
 
-    /// The first firing after `now` in `zone`; asked when an expression is saved.
+    /// The first firing after `now` in `zone`; checked when an expression is saved.
     ///
     /// # Errors
-    /// [`CronError::NeverFires`]: no such day exists, or its years are over.
+    /// [`CronError::NeverFires`]: the named day does not exist, or the years are over.
     pub fn fires_after(&self, now: Millis, zone: Tz) -> Result<Millis, CronError> {
         self.next_after(now, zone).ok_or_else(|| {
             let year = chrono::Datelike::year(&wall_at(now, zone));
@@ -141,8 +139,8 @@ impl Cron {
         })
     }
 
-    /// The shortest distance between two firings among the next [`GAP_SAMPLE`] after `from`, in
-    /// seconds; `None` when it fires less than twice. Compared with how long a batch takes.
+    /// The shortest time between two of the next [`GAP_SAMPLE`] firings after `from`, in seconds; `None` if it fires
+    /// less than twice. It is compared with the duration of a batch.
     pub fn shortest_gap_sec(&self, zone: Tz, from: Millis) -> Option<i64> {
         let fires = |at: &Millis| self.next_after(*at, zone);
         let sample: Vec<Millis> =
@@ -150,17 +148,17 @@ impl Cron {
         sample.windows(2).map(|pair| pair[1].since(pair[0]) / 1_000).min()
     }
 
-    /// The first day on or after `from` that it names, whatever its times.
+    /// The first named day on or after `from`, whatever its times.
     pub fn day_from(&self, from: NaiveDate) -> Option<NaiveDate> {
         self.days.next(from, &self.years)
     }
 
-    /// The first time of day that it names, at or after `from`.
+    /// The first named time of day at or after `from`.
     pub fn time_from(&self, from: NaiveTime) -> Option<NaiveTime> {
         self.times.next(from)
     }
 
-    /// The first time of the wall clock that it names, at or after `from` (whole seconds).
+    /// The first named local time at or after `from` (whole seconds).
     fn wall_from(&self, from: NaiveDateTime) -> Option<NaiveDateTime> {
         let day = self.day_from(from.date())?;
         if day > from.date() {

@@ -1,9 +1,9 @@
-//! Finds the word a user probably meant.
+//! Finds the word that a user probably meant.
 
-/// Longest word that is compared; longer ones are not typing errors.
+/// Maximum length of a compared word; longer words are not typing errors.
 const LONGEST: usize = 100;
 
-/// The candidate nearest to `word`, if one is near enough to be a slip of the finger.
+/// The candidate most similar to `word`, if it is similar enough to be a typing error.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = word.to_lowercase().chars().collect();
     if wanted.len() > LONGEST {
@@ -19,7 +19,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// `did you mean X? otherwise ` for the start of a cure, or nothing.
+/// `did you mean X? otherwise ` as the start of a hint, or an empty text.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(word, candidates) {
         Some(near) => format!("did you mean {near}? otherwise "),
@@ -27,7 +27,7 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
-/// Letters to insert, drop, replace or swap with their neighbour to make one word of the other.
+/// Edit distance: insertions, deletions, replacements and swaps of neighbours.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -1,5 +1,4 @@
-//! The two languages that people are spoken to in; words of the field (states, column names of the
-//! tables) stay as they are in both.
+//! The two languages of the user interface. Technical terms (states, column names) are the same in both.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +14,15 @@ pub enum Lang {
 }
 
 impl Lang {
-    /// Both.
+    /// Both languages.
     pub const ALL: [Self; 2] = [Self::En, Self::Zh];
 
-    /// Its code.
+    /// The language code.
     pub fn as_str(self) -> &'static str {
         self.select("en", "zh")
     }
 
-    /// The language of a code or locale such as `zh`, `zh_CN.UTF-8` or `en`; `None` for others.
+    /// Parses a code or locale such as `zh`, `zh_CN.UTF-8` or `en`; `None` for other languages.
     pub fn from_code(code: &str) -> Option<Self> {
         match code.split(['_', '-', '.']).next() {
             Some("zh") => Some(Self::Zh),
@@ -32,7 +31,7 @@ impl Lang {
         }
     }
 
-    /// One text or the other.
+    /// Selects the text in this language.
     pub fn select<'a>(self, en: &'a str, zh: &'a str) -> &'a str {
         match self {
             Self::En => en,

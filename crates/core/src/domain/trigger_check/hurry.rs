@@ -1,4 +1,4 @@
-//! Whether a schedule fires faster than its batches can end.
+//! Checks whether a schedule fires faster than its batches end.
 
 use super::TriggerFinding;
 use crate::domain::batch::BatchPlan;
@@ -9,30 +9,30 @@ use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::time::span_words;
 use std::collections::BTreeMap;
 
-/// A batch may take so many times the time between two firings before that alone is refused: nobody
-/// has said then how long it may take, and so many batches would wait.
+/// Without a history, a schedule is refused only when a batch may take at least this many times the time between two
+/// firings. A limit or a sum of time-outs is only an upper bound on the duration, and this many batches would wait.
 const TIMES: i64 = 60;
 
-/// What is known of how long a batch takes.
+/// Known duration of a batch.
 struct Length<'a> {
     group: &'a GroupCode,
     ms: i64,
     known: DurationSource,
 }
 
-/// Where that is from.
+/// Where a duration comes from.
 #[derive(Clone, Copy)]
 enum DurationSource {
-    /// From batches that ended.
+    /// Batches that have ended.
     History,
-    /// Somebody has written it: `batch_timeout_sec`.
+    /// The limit in the definition: `batch_timeout_sec`.
     Limit,
-    /// The time-outs of its jobs, the longest way through.
+    /// The sum of the time-outs along the longest path of jobs.
     Timeouts,
 }
 
 impl DurationSource {
-    /// How long a batch takes or may take, and how that is known.
+    /// Describes the duration and its origin.
     fn describe(self, long: &str) -> String {
         match self {
             Self::History => format!("takes {long}, going by its history"),
@@ -42,7 +42,7 @@ impl DurationSource {
     }
 }
 
-/// Compares the time between firings with the longest of the batches that one opens.
+/// Compares the time between firings with the longest duration among the batches that one firing opens.
 pub(super) fn check(
     def: &TriggerDef,
     ahead: &[Occurrence],
@@ -111,7 +111,7 @@ pub(super) fn check(
     }
 }
 
-/// The median of the times between firings: a pause at night says nothing of the day.
+/// The median time between firings: the median ignores a pause at night.
 fn usual_gap(ahead: &[Occurrence]) -> Option<i64> {
     let mut gaps: Vec<i64> =
         ahead.windows(2).map(|pair| pair[1].planned.since(pair[0].planned)).collect();
@@ -130,9 +130,9 @@ fn length<'a>(plan: &'a BatchPlan, expected: &BTreeMap<GroupCode, i64>) -> Lengt
     Length { group, ms: longest_way(plan), known: DurationSource::Timeouts }
 }
 
-/// The time-outs along the longest way through the DAG; milliseconds.
+/// The sum of time-outs along the longest path through the DAG, in milliseconds.
 fn longest_way(plan: &BatchPlan) -> i64 {
-    // It was built when the plan was made.
+    // The plan was built from this DAG, so building it again succeeds.
     let Ok(dag) = plan.snapshot.build_dag() else { return 0 };
     let mut ends = vec![0i64; dag.len()];
     for node in dag.in_order() {

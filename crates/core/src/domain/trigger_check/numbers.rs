@@ -1,4 +1,4 @@
-//! Whether the batch numbers of a schedule's firings exist and differ.
+//! Checks whether the batch numbers of a schedule's next firings are valid and distinct.
 
 use super::TriggerFinding;
 use crate::domain::batch::groups_of;
@@ -16,16 +16,16 @@ use crate::domain::time::{Millis, day_in};
 use chrono::{NaiveDate, Offset as _};
 use std::collections::HashMap;
 
-/// Numbers that stand for whatever batch ends, one of each kind.
+/// Examples of the number of a followed batch, one of each kind.
 const EXAMPLES: [&str; 4] = ["20240731", "202407", "2024Q3", "2024"];
-/// How far ahead a day is looked for on which clocks are put back.
+/// How many days ahead to search for a day on which clocks are put back.
 const DAYS_AHEAD: i64 = 400;
-/// Firings of that day that are looked at.
+/// Maximum number of firings examined on that day.
 const FIRINGS_OF_DAY: usize = 3_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// A number of which the rule makes one, for a schedule that follows other batches: of the kind that the
-/// type of their group says, else one that fits what is opened.
+/// An example number of the followed batch, for a schedule that follows other batches: of the kind that the followed
+/// group's type requires, else one for which the rule gives a number.
 pub(super) fn example_parent(
     def: &TriggerDef,
     order: &ScheduledOrder,
@@ -53,7 +53,7 @@ pub(super) fn example_parent(
     examples.iter().find(works).or(examples.first()).cloned()
 }
 
-/// The number of one planned time.
+/// The batch number for one planned time.
 fn number(
     def: &TriggerDef,
     order: &ScheduledOrder,
@@ -71,7 +71,7 @@ fn number(
     order.batch_no.number(at)
 }
 
-/// The numbers of the firings ahead: whether each is one, and none comes twice.
+/// Checks that each of the next firings has a batch number and that no number occurs twice.
 pub(super) fn check(
     def: &TriggerDef,
     order: &ScheduledOrder,
@@ -146,7 +146,7 @@ fn twice(
     };
     let cure = format!("write batch_no: {other}, or let it fire less often");
     match def.overlap {
-        // Whoever leaves firings out on purpose tries until one finds its batch missing.
+        // A schedule that skips overlapping firings on purpose fires until one finds its batch missing.
         Overlap::Skip => TriggerFinding::warned("batch_no", what, cure),
         Overlap::Queue | Overlap::Parallel | Overlap::Replace => {
             TriggerFinding::refused("batch_no", what, cure)
@@ -154,8 +154,8 @@ fn twice(
     }
 }
 
-/// Numbers by the time of the wall clock, on the next day on which that goes back: two firings an hour
-/// apart have one number then.
+/// Checks numbers derived from local time on the next day on which clocks are put back: two firings an hour apart then
+/// have the same number.
 pub(super) fn clock_back(
     def: &TriggerDef,
     order: &ScheduledOrder,
@@ -186,7 +186,7 @@ pub(super) fn clock_back(
     None
 }
 
-/// The beginning of a day at most in whose course the clocks of the schedule's zone go back.
+/// Start of a span of at most one day within which the clocks of the schedule's zone are put back.
 fn day_before_back(def: &TriggerDef, now: Millis) -> Option<Millis> {
     let offset =
         |at: Millis| at.to_utc().with_timezone(&def.timing.zone).offset().fix().local_minus_utc();

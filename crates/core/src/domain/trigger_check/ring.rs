@@ -1,4 +1,4 @@
-//! Schedules that start one another in a circle, without end.
+//! Finds schedules that trigger each other in an endless cycle.
 
 use super::TriggerFinding;
 use crate::domain::id::{GroupCode, TriggerCode};
@@ -7,15 +7,15 @@ use crate::domain::schedule::FiringRule;
 use crate::domain::schedule::trigger::TriggerDef;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// One schedule that follows batches of another group.
+/// A schedule that follows batches of another group.
 struct Arrow<'a> {
     code: &'a TriggerCode,
     from: &'a GroupCode,
     to: Vec<&'a GroupCode>,
 }
 
-/// Every circle, at the schedule of it that stands first in `all`. A batch number that changes on the
-/// way ends none: `next(1)` would go on to the year 9999.
+/// Every cycle, reported at the schedule that comes first in `all`. A batch number that changes along the cycle does
+/// not end it: `next(1)` would continue to the year 9999.
 pub fn rings(all: &[TriggerDef], defs: &Definition) -> Vec<(TriggerCode, TriggerFinding)> {
     let arrows: Vec<Arrow<'_>> = all.iter().filter_map(|def| arrow(def, defs)).collect();
     let mut told: HashSet<&TriggerCode> = HashSet::new();
@@ -48,12 +48,12 @@ fn arrow<'a>(def: &'a TriggerDef, defs: &'a Definition) -> Option<Arrow<'a>> {
         .filter(|g| opens(&g.code, g.batch_type.as_ref()))
         .map(|g| &g.code)
         .collect();
-    // A group of another file.
+    // A group defined in another file.
     to.extend(order.group.as_ref().filter(|code| defs.groups.iter().all(|g| g.code != **code)));
     Some(Arrow { code: &def.code, from: group, to })
 }
 
-/// The shortest way from the groups that `start` opens to the group that it follows.
+/// The shortest path from the groups that `start` opens back to the group that it follows.
 fn way_back<'a>(start: usize, arrows: &'a [Arrow<'a>]) -> Option<Vec<&'a Arrow<'a>>> {
     let mut came: HashMap<usize, usize> = HashMap::new();
     let mut seen = HashSet::from([start]);

@@ -84,7 +84,7 @@ fn schedules_that_do_what_is_meant_pass() {
 
 const HOUR: i64 = 3_600_000;
 
-/// The keys of a schedule of group `close`, how long batches are expected to take, and what is said.
+/// The keys of a schedule of group `close`, the expected durations of batches, and the expected findings.
 type Case = (&'static str, &'static [(&'static str, i64)], &'static str);
 
 const FOUND: &[Case] = &[
@@ -197,8 +197,8 @@ fn schedules_that_start_one_another_are_refused() {
     assert_eq!(rings_of(&[line[0].clone(), by_type]).len(), 1);
 }
 
-/// The Chinese days off and made-up days of 2025 and 2026, from the notices of the State Council
-/// (国办发明电〔2024〕12号, 国办发明电〔2025〕7号), by hand.
+/// The Chinese holidays and make-up days of 2025 and 2026, copied by hand from the notices of the State Council
+/// (国办发明电〔2024〕12号, 国办发明电〔2025〕7号).
 fn cn() -> Calendars {
     let days = |from: &str, to: &str| {
         let to: NaiveDate = to.parse().expect("day");
@@ -271,7 +271,7 @@ fn preview(json: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every last day of a quarter of these two years is worked: what holidays touch are ends of months.
+/// Every last day of a quarter in these two years is a working day: holidays only affect ends of months.
 #[test]
 fn the_last_working_days_of_quarters_and_months_are_those_of_the_notices() {
     let quarters = preview(
@@ -294,7 +294,7 @@ fn the_last_working_days_of_quarters_and_months_are_those_of_the_notices() {
             "at":"18:00","calendar":"cn"}"#,
     );
     let days: Vec<&str> = months.iter().map(|line| &line[..10]).collect();
-    // 27 January 2025 is the Monday before the Spring Festival, 28 February 2026 a Saturday worked.
+    // 27 January 2025 is the Monday before the Spring Festival; 28 February 2026 is a worked Saturday.
     let wanted = [
         "2025-01-27",
         "2025-02-28",

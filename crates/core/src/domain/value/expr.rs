@@ -1,7 +1,7 @@
-//! Conditions: the small language in which an edge, a success rule or a check says yes or no.
+//! Conditions: the small language of edge conditions, success rules and checks.
 //!
-//! It compares named values with literals and joins the answers. It computes nothing, calls nothing
-//! and keeps nothing, so that a condition can be checked at load and evaluated anywhere.
+//! A condition compares named values with literals and combines the results. It computes nothing, calls nothing and has
+//! no state, so it can be checked at load and evaluated anywhere.
 
 mod lex;
 mod read;
@@ -16,15 +16,15 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// Longest condition, in characters; the longest one seen in a definition had 160.
+/// Maximum length of a condition in characters; the longest one found in a definition had 160.
 pub const LENGTH_MAX: usize = 2_000;
-/// Deepest nesting of parentheses and `not`; the reader calls itself once per level, and 100,000
-/// parentheses would end the program without this.
+/// Maximum nesting of parentheses and `not`. The parser recurses once per level, and 100,000 parentheses would overflow
+/// the stack without this limit.
 pub const DEPTH_MAX: usize = 50;
-/// Longest text taken for a number; reading digits costs the square of their count.
+/// Maximum length of a text that is read as a number; parsing digits takes quadratic time.
 const DIGITS_MAX: usize = 1_000;
 
-/// A condition: text that is read once and then answers yes or no for given values.
+/// A condition: parsed once, then evaluated against values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Expr {
@@ -32,7 +32,7 @@ pub struct Expr {
     node: ExprNode,
 }
 
-/// Why a condition cannot be read or answered; `Display` is the sentence for the user.
+/// Why a condition is invalid or cannot be evaluated; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("condition, column {column}: {what}; {cure}")]
 pub struct ExprError {
@@ -46,17 +46,17 @@ impl ExprError {
         Self { column, what: what.into(), cure: cure.into() }
     }
 
-    /// The character it is about, counted from 1.
+    /// Position of the error in characters, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// What is wrong, with the column and without the cure.
+    /// The problem with its column, without the hint.
     pub fn message(&self) -> String {
         format!("condition, column {}: {}", self.column, self.what)
     }
 
-    /// What to do about it.
+    /// The hint.
     pub fn hint_text(&self) -> &str {
         &self.cure
     }
@@ -67,7 +67,7 @@ enum ExprNode {
     All(Vec<ExprNode>),
     Any(Vec<ExprNode>),
     Not(Box<ExprNode>),
-    /// A name or `true`/`false` that stands alone.
+    /// A name or `true`/`false` without a comparison.
     Holds(ExprOperand),
     Compare(ExprOperand, CompareOperator, ExprOperand),
     In(ExprOperand, Sense, Vec<ExprOperand>),
@@ -75,7 +75,7 @@ enum ExprNode {
     Null(ExprOperand, Sense),
 }
 
-/// `in` or `not in`: not the same as `not (… in …)`, because NULL answers no to both.
+/// `in` or `not in`: not the same as `not (… in …)`, because with NULL both are false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sense {
     Plain,
@@ -116,8 +116,8 @@ enum OperandKind {
     Null,
 }
 
-/// What an operand is worth. A value that was looked up is text; it counts as a number as well when
-/// it reads as one, because OUT parameters arrive as text whatever their type was.
+/// The value of an operand. A named value is text; it also counts as a number if it reads as one, because OUT
+/// parameters arrive as text whatever their type was.
 #[derive(Clone, Debug)]
 enum ExprValue {
     Null,
@@ -125,29 +125,28 @@ enum ExprValue {
     Quoted(String),
     Bool(bool),
     Found(String, Option<BigDecimal>),
-    /// One of a type whose texts do not have the order of the values.
+    /// A value of a type whose texts sort in another order than its values.
     Typed(ValueType, String),
 }
 
 type LookUp<'a> = &'a dyn Fn(&str) -> Option<OutputValue>;
 
 impl Expr {
-    /// Reads a condition such as `p_status == 0 and result.total between 1 and 100`.
+    /// Parses a condition such as `p_status == 0 and result.total between 1 and 100`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
         let node = ExprParser::new(text)?.whole()?;
         Ok(Self { text: text.to_owned(), node })
     }
 
-    /// The names it asks for, each once, in the order of the text.
+    /// The names that the condition uses, each once, in the order of the text.
     pub fn names(&self) -> Vec<&str> {
         let mut found = Vec::new();
         self.node.names(&mut found);
         found
     }
 
-    /// The answer. `look_up` gives the value of a name; `None` means that there is no such name. `and`
-    /// and `or` stop at the first operand that decides, so
-    /// `x is not null and x > 3` is safe.
+    /// Evaluates the condition. `look_up` returns the value of a name; `None` means that the name does not exist. `and`
+    /// and `or` stop at the first deciding operand, so `x is not null and x > 3` is safe.
     pub fn evaluate(
         &self,
         look_up: &dyn Fn(&str) -> Option<OutputValue>,
@@ -254,7 +253,7 @@ impl ExprNode {
     }
 }
 
-/// An operand with its value, so that a message can name both.
+/// An operand with its value, so that a message can show both.
 struct EvaluatedOperand<'e> {
     operand: &'e ExprOperand,
     value: ExprValue,
@@ -323,7 +322,7 @@ impl ExprOperand {
         }
     }
 
-    /// The operand for a message: name, value and kind.
+    /// Describes the operand for a message: name, value and kind.
     fn words(&self, value: &ExprValue) -> String {
         let shown = |text: &str| truncate_text(text, 80);
         match (&self.kind, value) {
@@ -378,7 +377,7 @@ fn equal(left: &ExprValue, right: &ExprValue) -> bool {
     }
 }
 
-/// What was looked up: text whose order is that of its values, unless its type says otherwise.
+/// A named value: text in the order of text, unless its type has another order.
 fn found(ty: Option<ValueType>, text: String) -> ExprValue {
     match ty {
         Some(
@@ -404,7 +403,7 @@ fn found(ty: Option<ValueType>, text: String) -> ExprValue {
     }
 }
 
-/// Compares by the type of a value that has such a type.
+/// Compares by the type of the value, if its type has an order of its own.
 fn by_type(left: &ExprValue, right: &ExprValue) -> Option<value_order::TypedOrder> {
     match (left, right) {
         (ExprValue::Typed(ty, value), other) => {
@@ -430,7 +429,7 @@ fn order(left: &EvaluatedOperand<'_>, right: &EvaluatedOperand<'_>) -> Result<Or
     if let Some(value_order::TypedOrder::Known(order)) = by_type(&left.value, &right.value) {
         return Ok(order);
     }
-    // A text in quotes says that text is meant: batch_no >= '202401'.
+    // A quoted literal is compared as text: batch_no >= '202401'.
     let quoted = |v: &ExprValue| matches!(v, ExprValue::Quoted(_));
     let as_text = |v: &ExprValue, other: &ExprValue| match v {
         ExprValue::Quoted(_) | ExprValue::Found(_, None) => true,
@@ -465,7 +464,7 @@ fn value_text(value: &ExprValue) -> Option<String> {
     }
 }
 
-/// `true`, `false`, and the 1 and 0 that MySQL and SQLite keep for them.
+/// `true`, `false`, and the 1 and 0 that MySQL and SQLite store for them.
 fn truth(value: &ExprValue) -> Option<bool> {
     match value {
         ExprValue::Bool(truth) => Some(*truth),
@@ -478,7 +477,7 @@ fn truth(value: &ExprValue) -> Option<bool> {
     }
 }
 
-/// A plain decimal, `-12.50`: no exponent, no separators, no blanks.
+/// Parses a plain decimal, `-12.50`: no exponent, separators or blanks.
 pub fn number(text: &str) -> Option<BigDecimal> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

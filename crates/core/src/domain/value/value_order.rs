@@ -1,21 +1,21 @@
-//! How values of a type are compared with texts: by what they mean, where their texts do not have that order.
+//! Compares a typed value with a text by meaning, for types whose texts sort in another order than their values.
 
 use crate::domain::value::ValueType;
 use chrono::{NaiveDate, NaiveTime, Timelike as _};
 use std::cmp::Ordering;
 
-/// What comparing a typed value with a text comes to.
+/// Result of comparing a typed value with a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypedOrder {
-    /// By what they mean.
+    /// The order of the values.
     Known(Ordering),
-    /// As texts or numbers, which is what they are.
+    /// No special order: they are compared as texts or numbers.
     Plain,
-    /// They may be equal as texts; before and after mean nothing.
+    /// They may be equal as texts, but have no order.
     Unordered,
 }
 
-/// Compares a value of that type with another text.
+/// Compares a value of type `ty` with another text.
 pub fn compare(ty: ValueType, value: &str, other: &str) -> TypedOrder {
     let by = |read: fn(&str) -> Option<i128>| match (read(value), read(other)) {
         (Some(value), Some(other)) => TypedOrder::Known(value.cmp(&other)),
@@ -33,7 +33,7 @@ pub fn compare(ty: ValueType, value: &str, other: &str) -> TypedOrder {
     }
 }
 
-/// Microseconds of a day, of a day and a time, and of these with a zone; without one it is UTC.
+/// Microseconds of a date or timestamp; without a time zone, UTC is assumed.
 fn moment(text: &str) -> Option<i128> {
     match text {
         "infinity" => return Some(i128::MAX),
@@ -51,13 +51,13 @@ fn moment(text: &str) -> Option<i128> {
         Some(at) => rest.split_at(at),
         None => (rest, ""),
     };
-    // Hours beyond a day belong to a span.
+    // Hours beyond 24 occur only in intervals.
     let time_of_day = NaiveTime::parse_from_str(time, "%H:%M:%S%.f").ok()?;
     (time_of_day.nanosecond() < 1_000_000_000).then_some(())?;
     Some(midnight + clock(time)? - offset(zone)?)
 }
 
-/// Microseconds that a zone lies east of Greenwich.
+/// Offset of a time zone east of Greenwich in microseconds.
 fn offset(zone: &str) -> Option<i128> {
     if matches!(zone, "" | "Z") {
         return Some(0);

@@ -1,10 +1,10 @@
-//! The keys of serialised DAGs, of Airflow 2.0 to 3.1.
+//! The keys of serialized DAGs, of Airflow 2.0 to 3.1.
 
 use crate::import::keys::{KnownKey, hint, noted, read_key, record};
 
 const NO: &[&str] = &["false", "0", "0.0"];
 
-/// A row of `serialized_dag` as JSON.
+/// Keys of a row of `serialized_dag` as JSON.
 pub(in crate::import) const ROW: &[KnownKey] = &[
     record("dag_id"),
     read_key("data"),
@@ -19,11 +19,11 @@ pub(in crate::import) const ROW: &[KnownKey] = &[
     record("processor_subdir"),
 ];
 
-/// A serialised DAG with its version.
+/// Keys of a serialized DAG with its version.
 pub(in crate::import) const DOCUMENT: &[KnownKey] =
     &[record("__version"), read_key("dag"), read_key("client_defaults")];
 
-/// What a DAG says.
+/// Keys of a DAG.
 pub(in crate::import) const DAG: &[KnownKey] = &[
     read_key("dag_id"),
     read_key("_dag_id"),
@@ -57,12 +57,12 @@ pub(in crate::import) const DAG: &[KnownKey] = &[
     record("_task_group"),
     record("task_group"),
     record("edge_info"),
-    // Tasks have taken them over already.
+    // The tasks already contain them.
     record("default_args"),
     record("disable_bundle_versioning"),
     record("rerun_with_latest_version"),
     record("is_subdag"),
-    // Two tasks tell of them: the one that triggers, and the one that waits.
+    // Two tasks contain them: the one that triggers, and the one that waits.
     record("dag_dependencies"),
     noted("tags", &["[]"], hint("tags are the jobs' here", "此处标签写在作业上")),
     noted("deadline", &[], hint("write due on the group", "请在作业组上写 due")),
@@ -115,7 +115,7 @@ pub(in crate::import) const DAG: &[KnownKey] = &[
     ),
 ];
 
-/// What every task may say.
+/// Keys of every task.
 pub(in crate::import) const TASK: &[KnownKey] = &[
     read_key("task_id"),
     read_key("task_type"),

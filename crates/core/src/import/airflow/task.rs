@@ -1,4 +1,4 @@
-//! A task of Airflow: what its operator does, and when it runs.
+//! Translates a task of Airflow: what its operator does, and when it runs.
 
 use super::template::{Language, Rendered, render};
 use super::timetable::DataDay;
@@ -19,18 +19,18 @@ use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 use crate::import::sql_statement::SqlForm;
 use crate::import::tree::{any, entries, get, list, origin, plain};
 
-/// Most attempts after the first that a job may have here.
+/// Maximum number of retries of a job.
 const RETRIES_MAX: u32 = 100;
-/// Most addresses that a job may have here.
+/// Maximum number of addresses of a job.
 const ADDRESSES_MAX: usize = 50;
-/// Longest owner that a job may have here.
+/// Maximum length of the owner of a job.
 const OWNER_MAX: usize = 100;
-/// What Airflow waits between two attempts by itself, seconds.
+/// Airflow's default delay between two attempts, in seconds.
 const RETRY_DELAY_SEC: u64 = 300;
-/// The pool that has no meaning of its own.
+/// Airflow's default pool, which is not carried over.
 const DEFAULT_POOL: &str = "default_pool";
 
-/// A task with what is around it.
+/// A task with its context.
 pub(super) struct Task<'a> {
     pub(super) node: &'a SourceNode,
     pub(super) dag: &'a SerializedDag,
@@ -38,7 +38,7 @@ pub(super) struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// What the task says, else what all tasks of this DAG have.
+    /// The task's own value, else the default for all tasks of the DAG.
     fn value(&self, key: &str) -> Option<&'a SourceNode> {
         let shared = self.dag.defaults.as_ref().and_then(|all| get(all, key));
         get(self.node, key).or(shared).map(bare)
@@ -52,7 +52,7 @@ impl<'a> Task<'a> {
         origin(self.node)
     }
 
-    /// The keys whose values its operator renders.
+    /// The keys whose values the operator renders.
     fn template_fields(&self) -> Vec<&'a str> {
         self.value("template_fields")
             .map(list)
@@ -95,7 +95,7 @@ impl<'a> Task<'a> {
         let fields = self.template_fields();
         let mut node = self.node.clone();
         if let NodeValue::Map(all) = &mut node.value {
-            // What its operator renders is told of with its body.
+            // Rendered keys are reported with the body.
             all.retain(|(key, _)| !fields.contains(&key.value.as_str()));
         }
         check_keys(&node, &[keys::TASK], about, draft);
@@ -126,14 +126,14 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Names of parameters that its DAG does not have, or has with another value.
+    /// Names of parameters that its DAG lacks, or has with another value.
     fn own_params(&self) -> Vec<String> {
         let shared = default_params(&self.dag.dag);
         let own = default_params(self.node).into_iter().filter(|pair| !shared.contains(pair));
         own.map(|(name, _)| name).collect()
     }
 
-    /// A text with parameters that the batch gives with the values that the task had.
+    /// Renders a text; the batch provides the parameters with the values of the task.
     fn rendered(&self, text: &str, language: Language) -> Result<Rendered, BilingualSentence> {
         let made = render(text, language, self.data_day)?;
         let shared = default_params(&self.dag.dag);
@@ -191,7 +191,7 @@ impl<'a> Task<'a> {
         job.timeout_sec = draft.timeout(&self.at(), job.code.as_str(), limit);
     }
 
-    /// Who answers for it; `airflow` is what a task has of which nobody said.
+    /// The owner; `airflow` is the default for a task without one.
     fn owner(&self, code: &str, draft: &mut Draft) -> Option<String> {
         let written = self.word("owner");
         let owner: String = written.chars().filter(|c| !c.is_control()).take(OWNER_MAX).collect();
@@ -212,7 +212,7 @@ impl<'a> Task<'a> {
         (!owner.is_empty() && owner != "airflow").then_some(owner)
     }
 
-    /// Who is written to when it fails.
+    /// The addresses that receive failures.
     fn addresses(&self, code: &str, draft: &mut Draft) -> Vec<String> {
         if self.word("email_on_failure") == "false" {
             return Vec::new();
@@ -292,7 +292,7 @@ impl<'a> Task<'a> {
 
     fn shell(&self) -> Result<Rendered, BilingualSentence> {
         let text = self.word("bash_command");
-        // A space at the end keeps Airflow from looking for a file.
+        // A trailing space keeps Airflow from treating the text as a file name.
         if text.ends_with(".sh") || text.ends_with(".bash") {
             return Err(BilingualSentence::new(
                 format!(
@@ -317,7 +317,7 @@ impl<'a> Task<'a> {
         self.rendered(text, Language::Shell)
     }
 
-    /// Its statements, where they are in the DAG.
+    /// The statements, if the DAG contains them.
     fn sql_text(&self) -> Result<String, BilingualSentence> {
         let node = self.value("sql").expect("it was asked for");
         let text = match plain(node) {
@@ -361,7 +361,7 @@ impl<'a> Task<'a> {
             )
         })?;
         let rendered = self.rendered(&text, Language::Sql)?;
-        // Parameters in the text itself would be others than those that templates become.
+        // Parameters in the original text would be confused with those that replace templates.
         if let Some(why) = SqlForm::read(&text, dialect).fault() {
             return Err(why);
         }
@@ -389,7 +389,7 @@ impl<'a> Task<'a> {
         Ok(job)
     }
 
-    /// What somebody has to write in the place of an operator that is Python code.
+    /// What a user has to write in place of an operator that is Python code.
     fn needs(&self, kind: &str) -> BilingualSentence {
         let fields = self.template_fields().join(", ");
         let module = self.word("_task_module");
@@ -403,10 +403,10 @@ impl<'a> Task<'a> {
     }
 }
 
-/// The database of an operator.
+/// The SQL dialect of an operator.
 struct SqlDialect {
     dialect: DialectName,
-    /// Whether it is only the connection's name that says so.
+    /// Whether only the name of the connection suggests it.
     is_guess: bool,
 }
 

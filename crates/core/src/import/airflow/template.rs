@@ -1,4 +1,5 @@
-//! Jinja in the texts of tasks: dates and parameters become parameters here, everything else makes a job that fails.
+//! Translates Jinja in the texts of tasks: dates and parameters become parameters, everything else makes a job that
+//! fails.
 
 use super::timetable::DataDay;
 use crate::domain::job::Param;
@@ -6,23 +7,23 @@ use crate::import::body::is_parameter_name;
 use crate::import::note::BilingualSentence;
 use std::collections::BTreeSet;
 
-/// A text with the parameters that it has in place of templates.
+/// A text with parameters in place of templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rendered {
     pub(super) text: String,
     pub(super) params: Vec<Param>,
 }
 
-/// Where a template may stand.
+/// The language of a text, which decides where a template is permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
-    /// As a whole text in quotes, which becomes a parameter that is bound.
+    /// SQL: only as a whole quoted text, which becomes a bound parameter.
     Sql,
-    /// Wherever a shell reads a variable.
+    /// Shell: wherever a shell expands a variable.
     Shell,
 }
 
-/// What a template stands for.
+/// The meaning of a template.
 struct Meaning {
     name: String,
     value: String,
@@ -67,7 +68,7 @@ fn meaning(expression: &str, day: DataDay) -> Result<Meaning, BilingualSentence>
     }
 }
 
-/// Puts parameters in the place of templates.
+/// Replaces templates by parameters.
 pub(super) fn render(
     text: &str,
     language: Language,
@@ -114,7 +115,7 @@ pub(super) fn render(
     Ok(made)
 }
 
-/// Writes what stands before a template and what it becomes; the text after it.
+/// Writes the text before a template and its replacement; returns the text after it.
 fn put<'a>(
     before: &str,
     after: &'a str,
@@ -150,7 +151,7 @@ fn put<'a>(
     }
 }
 
-/// Whether a shell that has read this much is within single quotes.
+/// Whether a shell is between single quotes after this text.
 fn is_in_single_quotes(text: &str) -> bool {
     let (mut single, mut double, mut escaped) = (false, false, false);
     for c in text.chars() {

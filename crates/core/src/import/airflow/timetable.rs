@@ -1,4 +1,4 @@
-//! EdgeCondition a DAG runs, and which day its `{{ ds }}` is.
+//! Translates the timetable of a DAG: when it runs, and which day its `{{ ds }}` is.
 
 use super::{Pause, SerializedDag, bare, seconds};
 use crate::definition::SourceNode;
@@ -24,12 +24,12 @@ use chrono_tz::Tz;
 
 const DAY_SEC: i64 = 86_400;
 
-/// Which day a task's `{{ ds }}` is.
+/// The day of a task's `{{ ds }}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataDay {
-    /// The batch's business date.
+    /// The business date of the batch.
     BusinessDate,
-    /// No batch number here gives it.
+    /// No batch number here gives this day.
     Unknown,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Plan {
 }
 
 enum Planned {
-    /// It is started by hand there, too.
+    /// Airflow has no schedule for it either.
     Nothing,
     Timings {
         timings: Vec<TimingWords>,
@@ -50,7 +50,7 @@ enum Planned {
     Refused(BilingualSentence),
 }
 
-/// What a run stands for: the interval before it, or itself.
+/// What a run stands for: the interval before it, or its own moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RunOf {
     Interval,
@@ -61,7 +61,7 @@ fn refused(en: impl Into<String>, zh: impl Into<String>) -> Plan {
     Plan { data_day: DataDay::Unknown, schedules: Planned::Refused(BilingualSentence::new(en, zh)) }
 }
 
-/// Reads the timetable of a DAG, or the interval that 2.0 and 2.1 have in its place.
+/// Reads the timetable of a DAG, or the interval that 2.0 and 2.1 use instead.
 pub(super) fn read(dag: &SerializedDag, draft: &mut Draft) -> Plan {
     let by_hand = Plan { data_day: DataDay::BusinessDate, schedules: Planned::Nothing };
     let Some(node) = get(&dag.dag, "timetable") else {
@@ -118,7 +118,7 @@ fn unknown(kind: &str) -> Plan {
     )
 }
 
-/// Timetables of one cron or several.
+/// Timetables of one or several cron expressions.
 fn of_crons(dag: &SerializedDag, kind: &str, about: &SourceNode, draft: &Draft) -> Plan {
     let zone = zone(dag, get(about, "timezone"));
     let one = [word(about, "expression").unwrap_or_default()];
@@ -131,14 +131,14 @@ fn of_crons(dag: &SerializedDag, kind: &str, about: &SourceNode, draft: &Draft) 
         }
         _ => return unknown(kind),
     };
-    // With an interval its runs are at those times, and the day of their data is another one.
+    // With an interval, runs happen at those times, and their data day differs.
     match get(about, "interval").and_then(seconds) {
         Some(1..) => made.without_day(),
         _ => made,
     }
 }
 
-/// The zone of a timetable, else that of its DAG: a name, or seconds ahead of UTC.
+/// The time zone of a timetable, else that of its DAG: a name, or an offset in seconds.
 fn zone(dag: &SerializedDag, own: Option<&SourceNode>) -> Option<Tz> {
     let Some(node) = own.or_else(|| get(&dag.dag, "timezone")) else { return Some(Tz::UTC) };
     let text = plain(bare(node))?;
@@ -201,7 +201,7 @@ fn delta(dag: &SerializedDag, node: &SourceNode, run: RunOf) -> Plan {
     Plan { data_day: DataDay::Unknown, schedules }
 }
 
-/// A moment that the DAG itself has.
+/// A moment in a key of the DAG itself.
 fn moment_of_dag(dag: &SerializedDag, key: &str) -> Option<Millis> {
     let sec = i64::try_from(get(&dag.dag, key).and_then(seconds)?).ok()?;
     Some(Millis(sec * 1_000))
@@ -229,7 +229,7 @@ fn crons(dag: &SerializedDag, texts: &[&str], run: RunOf, zone: Option<Tz>, draf
         let start = moment(dag, "start_date").filter(|start| *start > now);
         let start = start.and_then(|start| next(start.plus_ms(-1)));
         let start = if run == RunOf::Interval { start.and_then(next) } else { start };
-        // The run of the last interval that begins by then comes at its end.
+        // The run of the last interval that begins by the end date happens at the end of that interval.
         let end = moment_of_dag(dag, "end_date");
         let end = if run == RunOf::Interval { end.and_then(next) } else { end };
         timings.push(TimingWords {
@@ -282,7 +282,7 @@ fn cron_fields(text: &str) -> Result<String, BilingualSentence> {
     Ok(fields)
 }
 
-/// By how many days `{{ ds }}`, which is a day in UTC, is after the day of a run; none where that is not always the same.
+/// The number of days between a run's day and its `{{ ds }}`, which is a day in UTC; `None` if it varies.
 fn day_number(fields: &str, run: RunOf, zone: Tz, now: Millis) -> Option<i64> {
     let all: Vec<&str> = fields.split_whitespace().collect();
     let (minute, hour) = (all.first()?.parse::<i64>().ok()?, all.get(1)?.parse::<i64>().ok()?);
@@ -295,7 +295,7 @@ fn day_number(fields: &str, run: RunOf, zone: Tz, now: Millis) -> Option<i64> {
 }
 
 impl Plan {
-    /// The same, with data of another day than the run's.
+    /// The same plan with a data day other than the run's.
     fn without_day(self) -> Self {
         let schedules = match self.schedules {
             Planned::Timings { timings, differs, .. } => {

@@ -18,7 +18,7 @@ pub(super) struct ConditionRule {
     pub(super) refused: Option<BilingualSentence>,
 }
 
-/// Reads it; what Azkaban itself would refuse is a fault.
+/// Reads a condition; one that Azkaban itself would refuse is a fault.
 pub(super) fn read_condition(
     node: &FlowNode,
     nodes: &[FlowNode],
@@ -90,7 +90,7 @@ fn expression(
     }
 }
 
-/// `${job:name} == 'x'` as `job.name == 'x'`, every job one that runs before; `outputs` takes the names.
+/// Rewrites `${job:name} == 'x'` as `job.name == 'x'`, where every job must run before; `outputs` collects the names.
 fn with_own_names(
     text: &str,
     node: &FlowNode,
@@ -126,7 +126,7 @@ fn with_own_names(
     Ok(made)
 }
 
-/// All that run before a node, at its level.
+/// All predecessors of a node at its level.
 fn before<'a>(node: &'a FlowNode, nodes: &'a [FlowNode]) -> BTreeSet<&'a str> {
     let by_name: HashMap<&str, &FlowNode> = nodes.iter().map(|n| (n.name.as_str(), n)).collect();
     let mut found = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Properties of jobs and flows: those that Azkaban itself knows, and those that are parameters of commands.
+//! Classifies the properties of jobs and flows: those that Azkaban itself defines, and those that are parameters of
+//! commands.
 
 use super::{AzkabanFlow, FlowContext, FlowNode};
 use crate::domain::notification::recipient::Recipient;
@@ -7,8 +8,7 @@ use crate::import::keys::{Hint, KeyNote, hint};
 use crate::import::note::Level;
 use std::collections::BTreeSet;
 
-/// Properties of Azkaban's own that have no counterpart, and what to do about them. A name that ends with a dot
-/// stands for all that begin so.
+/// Azkaban's own properties without an equivalent, each with a hint. A name that ends with a dot is a prefix.
 pub(in crate::import) const NOTED: &[(&str, Hint)] = &[
     ("success.emails", hint("notify_email tells of failures", "notify_email 只通知失败")),
     ("override.emails", hint("notify_email tells of failures", "notify_email 只通知失败")),
@@ -42,7 +42,7 @@ const AS_USER: Hint = hint(
 );
 const MEMORY: Hint = hint("limit memory in the command itself", "请在命令中限制内存");
 
-/// Properties that the importer reads, of jobs and of flows.
+/// Properties of jobs and flows that the importer reads.
 pub(in crate::import) const READ: &[&str] = &[
     "type",
     "dependencies",
@@ -57,7 +57,7 @@ pub(in crate::import) const READ: &[&str] = &[
     "notify.emails",
 ];
 
-/// Whether it is known that a property has no counterpart.
+/// Whether a property is known to have no equivalent.
 pub(super) fn is_noted(key: &str) -> bool {
     noted_hint(key).is_some()
 }
@@ -67,7 +67,7 @@ fn noted_hint(key: &str) -> Option<Hint> {
     NOTED.iter().find(|(name, _)| is(name)).map(|(_, hint)| *hint)
 }
 
-/// Properties of a whole flow: what is none of Azkaban's is a parameter of its group.
+/// Checks the properties of a flow: those that are not Azkaban's become parameters of its group.
 pub(super) fn check_flow(flow: &AzkabanFlow, draft: &mut Draft) {
     let used = used_names(flow);
     for (key, value) in &flow.config {
@@ -97,7 +97,7 @@ pub(super) fn check_flow(flow: &AzkabanFlow, draft: &mut Draft) {
     }
 }
 
-/// What of a list of mails is not carried over.
+/// Reports the parts of an address list that are not carried over.
 fn note_mails(flow: &AzkabanFlow, key: &str, value: &str, draft: &mut Draft) {
     let words = value.split([',', ';']).map(str::trim).filter(|w| !w.is_empty());
     let bad: Vec<&str> = words.filter(|w| Recipient::parse(w).is_err()).collect();
@@ -135,7 +135,7 @@ fn is_command(key: &str) -> bool {
     key == "command" || key.starts_with("command.")
 }
 
-/// Whether a node, or one within it, runs the command of its folder because it has none.
+/// Whether a node, or one inside it, runs the command of its directory because it has none.
 fn takes_command(node: &FlowNode) -> bool {
     let has_own = node.config.iter().any(|(key, _)| is_command(key));
     (node.kind == "command" && !has_own) || node.nodes.iter().any(takes_command)
@@ -145,10 +145,10 @@ fn is_read(key: &str) -> bool {
     READ.contains(&key) || key.starts_with("command.") || key.starts_with("env.")
 }
 
-/// Properties of a job: what is neither Azkaban's nor used by a text of the flow would be lost.
+/// Checks the properties of a job: those that are neither Azkaban's nor used by a text of the flow would be lost.
 pub(super) fn check_node(node: &FlowNode, around: &FlowContext<'_>, draft: &mut Draft) {
     if !matches!(node.kind.as_str(), "command" | "noop" | "flow") {
-        // A job that fails stands in its place, with all of its properties.
+        // A placeholder job that fails replaces it, including all of its properties.
         return;
     }
     let used = used_names(around.flow);
@@ -188,7 +188,7 @@ pub(super) fn check_node(node: &FlowNode, around: &FlowContext<'_>, draft: &mut 
     }
 }
 
-/// The names that texts of a flow refer to as `${name}`.
+/// The names that texts of a flow reference as `${name}`.
 fn used_names(flow: &AzkabanFlow) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let mut open: Vec<&FlowNode> = flow.nodes.iter().collect();

@@ -1,4 +1,4 @@
-//! Flow 1.0: one file per job, dependencies by name, and one flow for each job without dependents.
+//! Reads Flow 1.0: one file per job, dependencies by name, and one flow per job without dependents.
 
 use super::properties::{Property, properties};
 use super::{AzkabanFlow, FlowNode};
@@ -69,7 +69,7 @@ fn read_node(file: &Given, text: &str) -> FlowNode {
     node
 }
 
-/// Jobs that hang together are one group, called after the last of them.
+/// Connected jobs form one group, named after the last of them.
 fn gathered(nodes: Vec<Inherits>, draft: &mut Draft) -> Vec<AzkabanFlow> {
     let mut part: HashMap<String, usize> = HashMap::new();
     for (at, (node, _)) in nodes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Flow 2.0: a YAML file for each flow.
+//! Reads Flow 2.0: one YAML file per flow.
 
 use super::trigger::read_trigger;
 use super::{AzkabanFlow, FlowNode};
@@ -11,7 +11,7 @@ use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read
 use crate::import::note::Level;
 use crate::import::tree::{entries, get, items, origin, plain, tree, word};
 
-/// Keys of a file of a flow, and of a node in it.
+/// Keys of a flow file, and of a node in it.
 pub(in crate::import) const FLOW_KEYS: &[KnownKey] = &[
     read_key("config"),
     read_key("nodes"),

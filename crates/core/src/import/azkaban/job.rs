@@ -1,4 +1,4 @@
-//! A node as a job: its command as a script, its retries, the parameters in it.
+//! Converts a node to a job: its command becomes a script, with its retries and parameters.
 
 use super::condition::ConditionRule;
 use super::passwords::{TAKEN_OUT, secret_name};
@@ -14,13 +14,13 @@ use crate::import::keys::{KeyNote, hint};
 use crate::import::note::{BilingualSentence, Level};
 use std::collections::BTreeMap;
 
-/// Where the files of a project are, as a parameter of its group.
+/// The group parameter with the directory of the project's files.
 const PROJECT_DIR: &str = "project_dir";
-/// Most retries, and the longest pause between two.
+/// Maximum number of retries, and maximum delay between two.
 const MOST_RETRIES: u32 = 100;
 const LONGEST_PAUSE: u32 = 24 * 3_600;
 
-/// What a flow says for all its jobs, as parameters and readers of its group.
+/// Converts the properties of a flow to parameters and recipients of its group.
 pub(super) fn of_group(
     flow: &AzkabanFlow,
     group: &GroupCode,
@@ -56,7 +56,7 @@ pub(super) fn of_group(
              format!("请将 files/ 复制到运行脚本的主机,并把该目录填入作业组参数 {PROJECT_DIR}")),
         );
     }
-    // Azkaban reads the mails of a flow from its last job, too.
+    // Azkaban also reads the e-mail settings of a flow from its last job.
     for (key, value) in flow.nodes.iter().filter(|n| n.is_last).flat_map(|n| &n.config) {
         if matches!(key.as_str(), "failure.emails" | "notify.emails") {
             mails.extend(addresses(value));
@@ -70,13 +70,13 @@ pub(super) fn of_group(
     }
 }
 
-/// The addresses of a list; what is none is told of elsewhere.
+/// The valid addresses of a list; the others are reported elsewhere.
 fn addresses(list: &str) -> impl Iterator<Item = String> {
     let words = list.split([',', ';']).map(str::trim);
     words.filter(|w| Recipient::parse(w).is_ok()).map(str::to_owned)
 }
 
-/// Makes the job of a node.
+/// Builds the job of a node.
 pub(super) fn make_job(
     node: &FlowNode,
     title: &str,
@@ -100,7 +100,7 @@ pub(super) fn make_job(
     job.trigger_rule = rule.rule;
     job.condition = rule.condition.map(Box::new);
     if node.kind != "noop" && node.kind != "flow" {
-        // Azkaban limits no run.
+        // Azkaban has no time limit.
         job.timeout_sec = draft.timeout(&node.at, title, 0);
     }
     let retries = RetryProperty { key: "retries", unit: 1, most: MOST_RETRIES };
@@ -117,16 +117,16 @@ fn get<'a>(node: &'a FlowNode, around: &'a FlowContext<'_>, key: &str) -> Option
     find(&node.config).or_else(|| find(&around.flow.config)).map(|(_, value)| value.as_str())
 }
 
-/// A property that is a number, and what it may be here.
+/// A numeric property, and its limits here.
 struct RetryProperty {
     key: &'static str,
-    /// So many of there are one here.
+    /// Number of its units in one of ours.
     unit: u64,
     most: u32,
 }
 
 impl RetryProperty {
-    /// Its value; what is no number, and what is cut, is told.
+    /// Reads the value; an invalid or reduced number is reported.
     fn read_retries(&self, node: &FlowNode, around: &FlowContext<'_>, draft: &mut Draft) -> u32 {
         let Some(text) = get(node, around, self.key).map(str::trim).filter(|t| !t.is_empty())
         else {
@@ -154,7 +154,7 @@ impl RetryProperty {
     }
 }
 
-/// A job that opens another flow's group.
+/// A job that opens the group of another flow.
 fn sub_flow(node: &FlowNode, title: &str, around: &FlowContext<'_>, draft: &mut Draft) -> JobDef {
     let name = get(node, around, "flow.name").unwrap_or(&node.name);
     let group = around.groups.get(name).filter(|g| *g != around.group);
@@ -174,7 +174,7 @@ fn sub_flow(node: &FlowNode, title: &str, around: &FlowContext<'_>, draft: &mut 
 fn command(node: &FlowNode, title: &str, around: &FlowContext<'_>, draft: &mut Draft) -> JobDef {
     let mut commands = commands(&node.config);
     if commands.is_empty() {
-        // The properties of a folder may hold the command of all its jobs.
+        // The properties of a directory may contain the command of all its jobs.
         commands = self::commands(&around.flow.config);
     }
     if commands.iter().all(|c| c.trim().is_empty()) {
@@ -218,7 +218,7 @@ fn command(node: &FlowNode, title: &str, around: &FlowContext<'_>, draft: &mut D
     job
 }
 
-/// `command`, `command.1`, … in their order.
+/// `command`, `command.1`, … in order.
 fn commands(config: &[(String, String)]) -> Vec<&str> {
     let mut found: Vec<(u32, &str)> = Vec::new();
     for (key, value) in config {
@@ -233,7 +233,7 @@ fn commands(config: &[(String, String)]) -> Vec<&str> {
     found.into_iter().map(|(_, command)| command).collect()
 }
 
-/// What a script begins with: its variables, and the folder it starts in.
+/// The head of a script: its variables and its working directory.
 fn surroundings(node: &FlowNode, around: &FlowContext<'_>, words: &mut Used) -> String {
     let mut script = String::from("set -e\n");
     let of_node = |key: &String| node.config.iter().any(|(k, _)| k == key);
@@ -268,14 +268,14 @@ fn surroundings(node: &FlowNode, around: &FlowContext<'_>, words: &mut Used) -> 
 /// Names that a command uses.
 #[derive(Default)]
 struct Used {
-    /// With the value of the job's own parameter; none takes the group's.
+    /// With the value of the job's own parameter; none uses the group's.
     params: BTreeMap<String, Option<String>>,
     unknown: Vec<String>,
 }
 
 impl Used {
-    /// A text whose `${name}` are variables of a shell. Between single quotes, where a shell would leave
-    /// them alone, the value itself is written.
+    /// A text with each `${name}` as a shell variable. Between single quotes, where a shell does not expand variables,
+    /// the value itself is inserted.
     fn replaced(&mut self, text: &str, node: &FlowNode, around: &FlowContext<'_>) -> String {
         let mut made = String::new();
         let mut rest = text;
@@ -312,11 +312,11 @@ impl Used {
                 let secret = format!("${{secret.{}}}", secret_name(name));
                 self.params.insert(variable.clone(), Some(secret));
                 if quotes == Quotes::Single {
-                    // A shell leaves variables alone between single quotes.
+                    // A shell does not expand variables between single quotes.
                     return format!("'\"${{{variable}}}\"'");
                 }
             }
-            // What refers to another property is worked out here, once.
+            // A reference to another property is resolved here, once.
             (None, Some(value)) if value.contains("${") || quotes == Quotes::Single => {
                 return resolved(&value, node, around, 0);
             }
@@ -333,7 +333,7 @@ impl Used {
     }
 }
 
-/// A value with the properties in it, as deep as a person would nest them.
+/// A value with its nested properties resolved, up to a depth that people use.
 fn resolved(text: &str, node: &FlowNode, around: &FlowContext<'_>, depth: usize) -> String {
     let mut made = String::new();
     let mut rest = text;
@@ -351,7 +351,7 @@ fn resolved(text: &str, node: &FlowNode, around: &FlowContext<'_>, depth: usize)
     made
 }
 
-/// What is open at the end of a text.
+/// The quote that is open at the end of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quotes {
     Single,
@@ -374,7 +374,7 @@ fn quoted_value(text: &str) -> String {
     text.replace("${", "$ {")
 }
 
-/// A name that a shell and a parameter may have.
+/// A name that is valid in a shell and as a parameter.
 fn variable(name: &str) -> String {
     let made: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

@@ -7,7 +7,7 @@ use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
 use crate::import::draft::Draft;
 use crate::import::note::{ImportOrigin, Level};
 
-/// Placeholder for a password in a property.
+/// Replacement for a password in a property.
 pub(super) const TAKEN_OUT: &str = "password-is-not-carried-over";
 
 /// Parts of names of properties that hold passwords.
@@ -41,7 +41,7 @@ pub(super) fn secret_name(key: &str) -> String {
     }
 }
 
-/// Takes the passwords out of all properties of flows and nodes.
+/// Removes the passwords from all properties of flows and nodes.
 pub(super) fn take_out(flows: &mut [AzkabanFlow], draft: &mut Draft) {
     for flow in flows {
         let at = flow.at.clone();
@@ -64,7 +64,7 @@ fn take_out_of(config: &mut Vec<(String, String)>, at: &ImportOrigin, draft: &mu
         }
         let name = secret_name(key);
         if key.starts_with("env.") {
-            // A variable of the environment is filled by a parameter, which may be a secret.
+            // A parameter sets an environment variable, and it may be a secret.
             more.push((name.clone(), TAKEN_OUT.to_owned()));
             *value = format!("${{{name}}}");
         } else {

@@ -1,6 +1,6 @@
-//! A Java properties file, each key with its line.
+//! Parses a Java properties file, keeping the line of each key.
 
-/// A key, its value and the line it stands on.
+/// A key with its value and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::import) struct Property {
     pub(in crate::import) key: String,
@@ -8,7 +8,7 @@ pub(in crate::import) struct Property {
     pub(in crate::import) line: u64,
 }
 
-/// Reads a text; the last of a key counts, as in Java.
+/// Parses a text; of repeated keys the last one counts, as in Java.
 pub(in crate::import) fn properties(text: &str) -> Vec<Property> {
     let mut found: Vec<Property> = Vec::new();
     let mut lines = (1..).zip(text.lines());
@@ -30,12 +30,12 @@ pub(in crate::import) fn properties(text: &str) -> Vec<Property> {
     found
 }
 
-/// Whether a line goes on in the next: it ends with an odd number of backslashes.
+/// Whether a line continues on the next: it ends with an odd number of backslashes.
 fn ends_open(line: &str) -> bool {
     line.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1
 }
 
-/// Key and value, parted by the first `=`, `:` or blank that is not escaped.
+/// Key and value, separated by the first unescaped `=`, `:` or blank.
 fn split(line: &str) -> (String, String) {
     let mut escaped = false;
     let end = line.char_indices().find(|(_, c)| {
@@ -49,7 +49,7 @@ fn split(line: &str) -> (String, String) {
     (plain(&line[..at]), plain(rest.trim_start()).trim_end().to_owned())
 }
 
-/// Without its escapes.
+/// Removes the escapes.
 fn plain(text: &str) -> String {
     let mut made = String::new();
     let mut chars = text.chars();

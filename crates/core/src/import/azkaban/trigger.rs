@@ -27,7 +27,7 @@ pub(in crate::import) const DEPENDENCY_KEYS: &[KnownKey] =
 /// Longest wait of a trigger in Azkaban: 10 days.
 const LONGEST_WAIT_MIN: i64 = 10 * 24 * 60;
 
-/// What starts a flow.
+/// The trigger of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct FlowTrigger {
     at: ImportOrigin,
@@ -36,7 +36,7 @@ pub(super) struct FlowTrigger {
     dependencies: Vec<TriggerDependency>,
 }
 
-/// Something outside that a trigger waits for, such as a message in a Kafka topic.
+/// Something external that a trigger waits for, such as a message in a Kafka topic.
 #[derive(Clone, Debug)]
 struct TriggerDependency {
     at: ImportOrigin,
@@ -45,7 +45,7 @@ struct TriggerDependency {
     params: Vec<String>,
 }
 
-/// Reads `trigger:` of a flow; what Azkaban refuses is a fault.
+/// Reads `trigger:` of a flow; one that Azkaban refuses is a fault.
 pub(super) fn read_trigger(flow: &Tree, draft: &mut Draft) -> Option<FlowTrigger> {
     let trigger = get(flow, "trigger")?;
     check_keys(trigger, &[TRIGGER_KEYS], "trigger", draft);
@@ -155,7 +155,7 @@ pub(super) fn add_schedule(flow: &AzkabanFlow, group: &GroupCode, draft: &mut Dr
         name: Some(flow.name.clone()),
         group: Some(group.clone()),
         timing: TimingWords { cron: Some(trigger.cron.clone()), ..TimingWords::default() },
-        // Quartz fires once for what it missed, and Azkaban runs executions of a flow side by side.
+        // Quartz fires once for missed times, and Azkaban runs executions of a flow in parallel.
         misfire: Some(MisfirePolicy::Once),
         overlap: Some(Overlap::Parallel),
         ..TriggerWords::default()

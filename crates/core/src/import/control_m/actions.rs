@@ -1,4 +1,4 @@
-//! What follows the end of a job: maps with a type that begins with `If`, and the actions in them.
+//! Converts what follows the end of a job: maps with a type that begins with `If`, and their actions.
 
 use crate::definition::SourceNode;
 use crate::domain::job::JobDef;
@@ -9,10 +9,10 @@ use crate::import::draft::Draft;
 use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{entries, get, origin, word};
 
-/// Most reruns that a job may have here.
+/// Maximum number of retries of a job.
 const RETRIES: u32 = 100;
 
-/// When the actions of a condition are carried out; none when that cannot be said here.
+/// When the actions of a condition run; `None` if there is no equivalent.
 pub(super) fn status(condition: &SourceNode) -> Option<EdgeCondition> {
     let kind = word(condition, "Type").unwrap_or_default();
     if !matches!(kind, "If" | "If:CompletionStatus") {
@@ -32,7 +32,7 @@ pub(super) fn conditions<'a>(job: &CtmJob<'a>) -> impl Iterator<Item = &'a Sourc
     all.filter(|node| word(node, "Type").is_some_and(|kind| kind.starts_with("If")))
 }
 
-/// Whether a failure of a job counts as a success there.
+/// Whether Control-M counts a failure of the job as a success.
 pub(super) fn is_set_to_ok(job: &CtmJob<'_>) -> bool {
     conditions(job).filter(|one| status(one) == Some(EdgeCondition::Failure)).any(|one| {
         entries(one)
@@ -40,7 +40,7 @@ pub(super) fn is_set_to_ok(job: &CtmJob<'_>) -> bool {
     })
 }
 
-/// Reads the actions of a job, as far as they have a counterpart; events are read where they are joined.
+/// Converts the actions of a job that have an equivalent; events are read where they are joined.
 pub(super) fn read_actions(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
     for condition in conditions(job) {
         let status = status(condition);
@@ -112,7 +112,7 @@ fn read_action(
     }
 }
 
-/// How long a rerun waits; a limit without an action that reruns is for reruns by hand.
+/// The delay of a rerun; a limit without a rerun action applies to manual reruns.
 fn rerun_limit(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
     let Some(limit) = get(job.node, "RerunLimit") else { return };
     let number =

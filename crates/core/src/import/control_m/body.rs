@@ -1,4 +1,4 @@
-//! What a job runs.
+//! Converts the body of a job.
 
 use crate::definition::SourceNode;
 use crate::domain::id::{GroupCode, JobType, SourceName};
@@ -17,7 +17,7 @@ use crate::import::sql_statement::SqlForm;
 use crate::import::tree::{entries, is_yes, items, origin, plain, word};
 use std::collections::BTreeMap;
 
-/// Connection profiles that stand in the files, by name.
+/// Connection profiles in the files, by name.
 pub(super) struct Profiles(BTreeMap<String, DialectName>);
 
 impl Profiles {
@@ -36,7 +36,7 @@ impl Profiles {
     }
 }
 
-/// A job with its body, resources and what happens at its end; events are joined later.
+/// Builds a job with its body, resources and actions; events are added later.
 pub(super) fn make_job(
     job: &CtmJob<'_>,
     group: &GroupCode,
@@ -66,7 +66,7 @@ pub(super) fn make_job(
     }
 }
 
-/// Keys of a job and of what it runs. One that has no counterpart says so as a whole.
+/// Checks the keys of a job and of its type. A type without an equivalent is reported as a whole.
 fn check_own_keys(job: &CtmJob<'_>, about: &str, draft: &mut Draft) {
     if let Some(of_kind) = keys::of_kind(job.kind) {
         check_untyped_keys(job.node, &[keys::INHERITED, keys::JOB, of_kind], about, draft);
@@ -78,7 +78,7 @@ fn check_own_keys(job: &CtmJob<'_>, about: &str, draft: &mut Draft) {
     }
 }
 
-/// `Very High`, `AA`: words have a counterpart, letters are noted.
+/// `Very High`, `AA`: words have an equivalent, letters are reported.
 fn priority(job: &CtmJob<'_>, about: &str, draft: &mut Draft) -> i32 {
     let Some(text) = job.find_word("Priority") else { return 0 };
     match text.to_ascii_lowercase().as_str() {
@@ -98,7 +98,7 @@ fn priority(job: &CtmJob<'_>, about: &str, draft: &mut Draft) -> i32 {
     }
 }
 
-/// Who it ran as, and its application, as tags; where it ran, in one note for each host.
+/// The run-as user and the application, as tags; the host, in one note per host.
 fn read_tags(job: &CtmJob<'_>, draft: &mut Draft) -> Vec<String> {
     let tag = |prefix: &str, text: &str| {
         let word: String = text
@@ -138,7 +138,7 @@ fn read_tags(job: &CtmJob<'_>, draft: &mut Draft) -> Vec<String> {
     found.into_iter().filter_map(|(prefix, key)| Some(tag(prefix, job.find_word(key)?))).collect()
 }
 
-/// Resources are maps with a type: pools and locks.
+/// Converts resources, which are maps with a type, to pools and locks.
 fn resources(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
     for (name, node) in entries(job.node) {
         let Some(kind) = word(node, "Type").and_then(|kind| kind.strip_prefix("Resource:")) else {
@@ -174,7 +174,7 @@ fn resources(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
     }
 }
 
-/// A pool with as many slots as a job needs: how many there are is on the server.
+/// Adds a pool with as many slots as a job needs: the real number is only known to the server.
 fn add_pool(job: &CtmJob<'_>, name: &str, weight: u32, draft: &mut Draft) {
     let pools = &mut draft.defs.shared.pools;
     if let Some(known) = pools.iter_mut().find(|pool| pool.name == name) {
@@ -250,7 +250,8 @@ fn set_body(
     }
 }
 
-/// A text between what runs before and after it. A first line that names an interpreter stays the first.
+/// Inserts a text between the commands that run before and after it. A first line that names an interpreter stays
+/// first.
 fn around(job: &CtmJob<'_>, text: &str) -> String {
     let (first, rest) = match text.split_once('\n') {
         Some((first, rest)) if first.starts_with("#!") => (Some(first), rest),
@@ -260,7 +261,7 @@ fn around(job: &CtmJob<'_>, text: &str) -> String {
     parts.into_iter().flatten().map(|part| format!("{part}\n")).collect()
 }
 
-/// A word of a command line: as it is where it has a variable, which stays one word.
+/// Quotes a word of a command line; a variable in it stays one word.
 fn in_quotes(text: &str) -> String {
     if text.contains("%%") { format!("\"{text}\"") } else { quoted(text) }
 }
@@ -308,7 +309,7 @@ fn refuse_unknown(made: &variables::Replaced) -> Result<(), BilingualSentence> {
     ))
 }
 
-/// The source of a connection profile, whose kind of database has to stand in the files.
+/// The source of a connection profile, whose type of database must be in the files.
 fn source(
     job: &CtmJob<'_>,
     profiles: &Profiles,
@@ -343,7 +344,7 @@ fn set_sql_body(
     if let Some(why) = SqlForm::read(text, dialect).fault() {
         return Err(why);
     }
-    // A variable between quotes is one value, quotes and all.
+    // A quoted variable is one value, including the quotes.
     let text = text.replace("'%%", "%%");
     let made = variables::replace(&text, job, &|name| format!(":{name}"));
     refuse_unknown(&made)?;

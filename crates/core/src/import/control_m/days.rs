@@ -1,4 +1,4 @@
-//! On which days a job runs, and how often on each: `When`, `Rerun` and `RerunSpecificTimes`.
+//! Converts the days and repetitions of a job: `When`, `Rerun` and `RerunSpecificTimes`.
 
 use crate::definition::SourceNode;
 use crate::domain::schedule::{Blackout, BlackoutTime, TimingWords};
@@ -21,14 +21,14 @@ const WEEK: [(Weekday, &str); 7] = [
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 
-/// When a job runs.
+/// The times of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CtmDays {
     on: DaySet,
     often: Often,
     start: Option<NaiveDate>,
     end: Option<NaiveDate>,
-    /// Not before this time of the day.
+    /// Earliest time of day.
     pub(super) from: Option<NaiveTime>,
     to: Option<NaiveTime>,
 }
@@ -36,40 +36,40 @@ pub(super) struct CtmDays {
 /// The days.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum DaySet {
-    /// By their names; none is any.
+    /// Days by name; none means any.
     Named {
         weekdays: Option<Vec<String>>,
         monthdays: Option<Vec<u32>>,
         months: Vec<usize>,
         both: DayCombination,
     },
-    /// None at all: it is ordered by hand.
+    /// No day: the job is ordered by hand.
     Never,
-    /// They cannot be said here.
+    /// There is no equivalent.
     Unknown(BilingualSentence),
 }
 
-/// Whether a day of the month and a day of the week are asked for together.
+/// Whether a day must match both the month and the week conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DayCombination {
     Either,
     Together,
 }
 
-/// How often on a day.
+/// Repetition within a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Often {
     Once,
-    /// So many seconds after the start of the run before it.
+    /// This many seconds after the start of the previous run.
     FromStart(i64),
-    /// So many seconds after the end of the run before it.
+    /// This many seconds after the end of the previous run.
     FromEnd(i64),
     At(Vec<NaiveTime>),
     Unknown(BilingualSentence),
 }
 
 impl CtmDays {
-    /// What the nearest of several maps says.
+    /// Reads the innermost of several maps.
     pub(super) fn read_days(scopes: &[&SourceNode], about: &str, draft: &mut Draft) -> Self {
         let find = |key: &str| scopes.iter().find_map(|scope| get(scope, key));
         let when = find("When");
@@ -98,7 +98,7 @@ impl CtmDays {
         self.often != Often::Once
     }
 
-    /// What jobs of one group have in common; a job that runs several times a day is alone.
+    /// The key that jobs of one group share; a job that runs several times a day has its own group.
     pub(super) fn group_key(&self, name: &str) -> String {
         match self.often {
             Often::Once => format!("{:?} {:?} {:?}", self.on, self.start, self.end),
@@ -108,7 +108,7 @@ impl CtmDays {
         }
     }
 
-    /// What a second group of a folder is called after.
+    /// The title of a further group of a folder.
     pub(super) fn title(&self, name: &str) -> String {
         match (&self.often, &self.on) {
             (Often::Once, DaySet::Named { weekdays, monthdays, months, .. }) => {
@@ -127,7 +127,7 @@ impl CtmDays {
         }
     }
 
-    /// The schedules of it, or why there is none.
+    /// The schedules, or why there is none.
     pub(super) fn timings(&self) -> Result<Vec<TimingWords>, BilingualSentence> {
         let mut made = match &self.often {
             Often::Once => vec![self.on.timing("0 0 0")?],
@@ -149,13 +149,13 @@ impl CtmDays {
         };
         for timing in &mut made {
             timing.start = self.start.map(|day| day.to_string());
-            // There the end is the last day.
+            // In Control-M the end is the last day.
             timing.end = self.end.and_then(|day| day.succ_opt()).map(|day| day.to_string());
         }
         Ok(made)
     }
 
-    /// What a cycle leaves out: other days of the week, and the time before FromTime and after ToTime.
+    /// The times that a cycle excludes: other days of the week, and the time before FromTime and after ToTime.
     fn cyclic_blackouts(&self) -> Result<Vec<Blackout>, BilingualSentence> {
         let DaySet::Named { weekdays, monthdays: None, months, .. } = &self.on else {
             return Err(not_sayable("a cycle on days of the month, or on no days"));
@@ -188,7 +188,7 @@ impl CtmDays {
 }
 
 impl DaySet {
-    /// A cron of these days at a time of day, its first three fields.
+    /// A cron expression of these days; `time` is its first three fields.
     fn timing(&self, time: &str) -> Result<TimingWords, BilingualSentence> {
         let (weekdays, monthdays, months, both) = match self {
             Self::Named { weekdays, monthdays, months, both } => {
@@ -211,7 +211,7 @@ impl DaySet {
             (None, None, _) => format!("{time} * {month} ?"),
             (Some(days), None, _) => format!("{time} {days} {month} ?"),
             (None, Some(week), _) => format!("{time} ? {month} {week}"),
-            // Five fields mean either when both days are given.
+            // With both kinds of days, five fields mean either.
             (Some(days), Some(week), DayCombination::Either) => {
                 let time = time.strip_prefix("0 ").unwrap_or(time);
                 format!("{time} {days} {month} {week}")
@@ -257,7 +257,7 @@ fn not_sayable(what: &str) -> BilingualSentence {
     )
 }
 
-/// `1530` as a time of day; `>` and what is none are none.
+/// Parses `1530` as a time of day; `None` for `>` and anything else.
 fn read_time(text: &str) -> Option<NaiveTime> {
     let text = text.trim();
     let (hour, minute) = (text.get(..2)?.parse().ok()?, text.get(2..4)?.parse().ok()?);
@@ -282,7 +282,7 @@ fn day_set(when: &SourceNode) -> DaySet {
     named_days(when)
 }
 
-/// The words of a list, in capitals; none where the key is not there.
+/// The words of a list, in capitals; `None` if the key is absent.
 fn day_words(when: &SourceNode, key: &str) -> Option<Vec<String>> {
     let found = get(when, key)?;
     let all = match plain(found) {
@@ -314,7 +314,7 @@ fn named_days(when: &SourceNode) -> DaySet {
     if is_every && both == DayCombination::Either {
         return DaySet::Named { weekdays: None, monthdays: None, months, both };
     }
-    // One that is ALL, NONE or not there leaves the days to the other.
+    // If one of them is ALL, NONE or absent, the other decides.
     let named = |words: Option<Vec<String>>| {
         words.filter(|words| !words.iter().any(|w| w == "NONE" || w == "ALL"))
     };
@@ -343,7 +343,7 @@ fn by_calendar(key: &str) -> BilingualSentence {
     )
 }
 
-/// One calendar that is written out, or EVERYDAY.
+/// A calendar that is written out, or EVERYDAY.
 fn rule_based(rules: &SourceNode) -> DaySet {
     let included: Vec<&str> = items(rules, "Included").iter().filter_map(plain).collect();
     let excluded = items(rules, "Excluded").len();
@@ -359,7 +359,7 @@ fn rule_based(rules: &SourceNode) -> DaySet {
     }
 }
 
-/// What a job itself says of running several times.
+/// The job's own repetition.
 fn often(job: &SourceNode) -> Often {
     if let Some(rerun) = get(job, "Rerun") {
         let every = word(rerun, "Every").and_then(|text| text.trim().parse::<i64>().ok());

@@ -1,4 +1,4 @@
-//! Events: a job that adds one comes before the jobs that wait for it.
+//! Converts events: a job that adds an event runs before the jobs that wait for it.
 
 use crate::definition::SourceNode;
 use crate::domain::batch_no::{BatchExpr, PeriodKind};
@@ -12,22 +12,22 @@ use crate::import::tally::CountedKind;
 use crate::import::tree::{entries, items, plain, word};
 use std::collections::BTreeMap;
 
-/// An event that is waited for.
+/// An event that a job waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AwaitedEvent {
     pub(super) event: String,
-    /// Of which day: so many days after its own, or whichever is there.
+    /// The day of the event: relative to the job's day, or any existing one.
     day: Option<i64>,
 }
 
 impl AwaitedEvent {
-    /// One of the same day.
+    /// An event of the same day.
     pub(super) fn same_day(event: &str) -> Self {
         Self { event: event.to_owned(), day: Some(0) }
     }
 }
 
-/// What a job waits for.
+/// The events that a job waits for.
 #[derive(Debug, Default)]
 pub(super) struct AwaitedEvents {
     pub(super) list: Vec<AwaitedEvent>,
@@ -35,7 +35,7 @@ pub(super) struct AwaitedEvents {
     pub(super) is_any: bool,
 }
 
-/// The jobs that add each event, with what has to become of them.
+/// The jobs that add each event, with the required outcome.
 pub(super) struct Adders(BTreeMap<String, Vec<(ConvertedJob, EdgeCondition)>>);
 
 impl Adders {
@@ -74,7 +74,7 @@ impl Adders {
     }
 }
 
-/// The events of all maps of a type.
+/// The events of all maps with a type.
 fn events<'a>(node: &'a SourceNode, kind: &'a str) -> impl Iterator<Item = &'a SourceNode> {
     let all = entries(node).filter(move |(_, value)| word(value, "Type") == Some(kind));
     all.flat_map(|(_, value)| items(value, "Events"))
@@ -84,11 +84,11 @@ fn added(node: &SourceNode) -> Vec<String> {
     events(node, "AddEvents").filter_map(|one| word(one, "Event")).map(str::to_owned).collect()
 }
 
-/// What a job and its sub-folders and folder wait for, or why that cannot be said.
+/// The events that a job, its sub-folders and its folder wait for, or why that cannot be expressed.
 pub(super) fn waits(job: &CtmJob<'_>) -> Result<AwaitedEvents, BilingualSentence> {
     let mut found = AwaitedEvents::default();
     let (mut ors, mut ands) = (0, 0);
-    // Defaults hold no events; the other scopes are the job and its folders.
+    // Defaults contain no events; the other scopes are the job and its folders.
     for scope in &job.scopes {
         for one in events(scope, "WaitForEvents") {
             match plain(one).map(str::trim) {
@@ -122,7 +122,7 @@ pub(super) fn waits(job: &CtmJob<'_>) -> Result<AwaitedEvents, BilingualSentence
     Ok(found)
 }
 
-/// Of which day an event is; the inner none is whichever is there.
+/// The day of an event; an inner `None` means any existing one.
 fn event_day(text: &str) -> Option<Option<i64>> {
     match text {
         "" | "OrderDate" | "ODAT" => Some(Some(0)),
@@ -139,7 +139,7 @@ fn event_day(text: &str) -> Option<Option<i64>> {
     }
 }
 
-/// `job` runs after `adder`: in the same batch, or in that of another group or day.
+/// Lets `job` run after `adder`: in the same batch, or in a batch of another group or day.
 pub(super) fn join_jobs(
     job: &ConvertedJob,
     adder: &ConvertedJob,
@@ -163,7 +163,7 @@ pub(super) fn join_jobs(
     });
 }
 
-/// A job that fails and says what is waited for stands before one whose event nothing here adds.
+/// Adds a job that fails and names the awaited event, before a job whose event nothing here adds.
 pub(super) fn wait_by_hand(
     job: &CtmJob<'_>,
     made: &ConvertedJob,

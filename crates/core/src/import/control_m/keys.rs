@@ -1,4 +1,4 @@
-//! Keys of the Automation API's JSON. Maps with a type (jobs, events, resources, actions) are read where they stand.
+//! Keys of the Automation API's JSON. Maps with a type (jobs, events, resources, actions) are read separately.
 
 use crate::import::keys::{Hint, KnownKey, hint, noted, read_key, record};
 
@@ -17,7 +17,7 @@ const NO_RERUNS: Hint = hint(
 );
 const NONE: Hint = hint("", "");
 
-/// Keys that jobs take from what stands around them.
+/// Keys that jobs inherit from their scopes.
 pub(in crate::import) const INHERITED: &[KnownKey] = &[
     read_key("When"),
     read_key("RunAs"),
@@ -29,7 +29,7 @@ pub(in crate::import) const INHERITED: &[KnownKey] = &[
     read_key("TimeZone"),
 ];
 
-/// Keys of the defaults of a file, beside those that jobs take from it and those of each type of job.
+/// Keys of the defaults of a file, besides the inherited keys and those of each type of job.
 pub(in crate::import) const DEFAULTS: &[KnownKey] =
     &[record("Server"), record("ControlmServer"), record("Comment")];
 
@@ -62,7 +62,7 @@ pub(in crate::import) const FOLDER: &[KnownKey] = &[
     noted("FolderOrderMethod", &[], SITE),
 ];
 
-/// Keys of a job, whatever it runs, beside those that it takes from what stands around it.
+/// Keys of any job, besides the inherited keys.
 pub(in crate::import) const JOB: &[KnownKey] = &[
     read_key("Type"),
     read_key("Name"),
@@ -105,7 +105,7 @@ pub(in crate::import) const JOB: &[KnownKey] = &[
     ),
 ];
 
-/// Keys of what a job of a type runs; none of a type that has no counterpart.
+/// Keys of a type of job; `None` for a type without an equivalent.
 pub(in crate::import) fn of_kind(kind: &str) -> Option<&'static [KnownKey]> {
     Some(match kind {
         "Job:Command" => COMMAND,
@@ -151,7 +151,7 @@ pub(in crate::import) const PROCEDURE: &[KnownKey] = &[
     noted("ReturnValue", &[], NONE),
 ];
 
-/// Keys of `When` that count for a job which runs every so many minutes: they are the hours of its cycle.
+/// Keys of `When` for a cyclic job: they are the hours of its cycle.
 pub(in crate::import) const CYCLE_WHEN: &[KnownKey] = &[read_key("ToTime")];
 
 /// Keys of `When`.

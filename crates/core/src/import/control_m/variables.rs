@@ -1,4 +1,4 @@
-//! `%%NAME`: variables of Control-M become variables of the shell, filled by parameters.
+//! Translates `%%NAME`: variables of Control-M become shell variables, set by parameters.
 
 use crate::definition::SourceNode;
 use crate::domain::job::Param;
@@ -6,18 +6,18 @@ use crate::import::control_m::CtmJob;
 use crate::import::tree::{entries, get, list, plain};
 use std::collections::BTreeMap;
 
-/// A text whose variables were replaced.
+/// A text with its variables replaced.
 #[derive(Debug, Default)]
 pub(super) struct Replaced {
     pub(super) text: String,
-    /// By the name of the shell's variable.
+    /// Parameters by the name of their shell variable.
     pub(super) params: BTreeMap<String, Option<String>>,
-    /// Variables for which there is nothing here.
+    /// Variables without an equivalent.
     pub(super) unknown: Vec<String>,
 }
 
 impl Replaced {
-    /// The parameters as a job has them.
+    /// The parameters in the form of a job.
     pub(super) fn params(&self) -> Vec<Param> {
         let all = self.params.iter();
         all.map(|(name, value)| Param {
@@ -28,7 +28,7 @@ impl Replaced {
         .collect()
     }
 
-    /// Lines that fill the variables of the shell.
+    /// Lines that set the shell variables.
     pub(super) fn shell_head(&self) -> String {
         let line =
             |name: &String| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase());
@@ -36,7 +36,7 @@ impl Replaced {
     }
 }
 
-/// Variables of the job and of what stands around it, the job's own first.
+/// Variables of the job and of its scopes, the job's own first.
 fn declared<'a>(job: &CtmJob<'a>) -> BTreeMap<&'a str, &'a str> {
     let mut found = BTreeMap::new();
     for scope in job.scopes.iter().rev() {
@@ -51,7 +51,7 @@ fn declared<'a>(job: &CtmJob<'a>) -> BTreeMap<&'a str, &'a str> {
     found
 }
 
-/// What Control-M itself fills in, as a form of ours.
+/// An expression for a variable that Control-M sets itself.
 fn built_in(name: &str) -> Option<&'static str> {
     Some(match name {
         "$ODATE" => "${format(business_date, %Y%m%d)}",
@@ -65,7 +65,7 @@ fn built_in(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The name of a variable at the begin of a text behind `%%`, with the marks before it.
+/// The variable name at the start of a text after `%%`, including its prefix characters.
 fn name_at(text: &str) -> &str {
     let start = text.len() - text.trim_start_matches(['\\', '$']).len();
     let length = text[start..]
@@ -76,7 +76,7 @@ fn name_at(text: &str) -> &str {
     if length == 0 { "" } else { &text[..start + length] }
 }
 
-/// Replaces each variable by what `write` makes of its name in the shell.
+/// Replaces each variable by the result of `write` for its shell name.
 pub(super) fn replace(text: &str, job: &CtmJob<'_>, write: &dyn Fn(&str) -> String) -> Replaced {
     let declared = declared(job);
     let mut made = Replaced::default();
@@ -85,7 +85,7 @@ pub(super) fn replace(text: &str, job: &CtmJob<'_>, write: &dyn Fn(&str) -> Stri
         made.text.push_str(&rest[..at]);
         let name = name_at(&rest[at + 2..]);
         rest = &rest[at + 2 + name.len()..];
-        // A dot joins a variable to what follows it.
+        // A dot joins a variable to the following text.
         if rest.starts_with(".%%") || rest.starts_with("..") {
             rest = &rest[1..];
         }
@@ -107,7 +107,7 @@ pub(super) fn replace(text: &str, job: &CtmJob<'_>, write: &dyn Fn(&str) -> Stri
     made
 }
 
-/// A value of a declared variable: a text, or one built-in variable alone.
+/// The value of a declared variable: a text, or exactly one built-in variable.
 fn value_of(value: &str) -> Option<String> {
     if let Some(name) = value.strip_prefix("%%")
         && name_at(name) == name
@@ -117,7 +117,7 @@ fn value_of(value: &str) -> Option<String> {
     (!value.contains("%%") && !value.contains("${")).then(|| value.to_owned())
 }
 
-/// A name that the shell takes.
+/// A valid name of a shell variable.
 fn variable(name: &str) -> String {
     let made: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

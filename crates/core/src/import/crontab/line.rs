@@ -1,4 +1,4 @@
-//! One line of a crontab.
+//! Parses one line of a crontab.
 
 use crate::import::CrontabUsers as Users;
 
@@ -6,29 +6,29 @@ use crate::import::CrontabUsers as Users;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CrontabLine {
     Blank,
-    /// With the text that may name what stands below.
+    /// With its text, which may be the title of the lines below.
     Comment(Option<String>),
     /// A variable.
     Set(String, String),
     Entry(CrontabEntry),
 }
 
-/// When, and what.
+/// An entry: when it runs, and its command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CrontabEntry {
     pub(super) when: LineSchedule,
     pub(super) user: Option<String>,
     pub(super) command: String,
-    /// A field that cron chooses at random, as written.
+    /// A field whose value cron chooses at random, as written.
     pub(super) random: Option<String>,
-    /// What else the line says that is not carried over, as written.
+    /// Parts of the line that are not carried over, as written.
     pub(super) extras: Vec<Extra>,
 }
 
-/// Something that only some crons know.
+/// A part that only some crons support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Extra {
-    /// FreeBSD: the group or login class behind the user.
+    /// FreeBSD: the group or login class after the user.
     Group(String),
     /// cronie: a minus before the minutes keeps the line out of cron's log.
     Unlogged,
@@ -37,7 +37,7 @@ pub(super) enum Extra {
 }
 
 impl CrontabEntry {
-    /// Whether cron starts it while it still runs.
+    /// Whether cron starts the command while an earlier run is active.
     pub(super) fn overlaps(&self) -> bool {
         !matches!(self.when, LineSchedule::After(_))
     }
@@ -46,11 +46,11 @@ impl CrontabEntry {
 /// When a line runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LineSchedule {
-    /// Five fields.
+    /// A cron expression of five fields.
     Cron(String),
-    /// `@30`: so many seconds after the last run ended.
+    /// `@30`: this many seconds after the end of the last run.
     After(i64),
-    /// When the machine starts.
+    /// At the start of the machine.
     Reboot,
 }
 
@@ -65,7 +65,7 @@ pub(in crate::import) const NICKNAMES: [(&str, &str); 8] = [
     ("@every_minute", "* * * * *"),
 ];
 
-/// What is wrong, and what to do.
+/// The problem and a hint.
 type CrontabFault = (String, &'static str);
 
 impl CrontabLine {
@@ -84,7 +84,7 @@ impl CrontabLine {
     }
 }
 
-/// A comment as a title; headings of columns, rulers and lines that are switched off are none.
+/// The title in a comment; column headings, rulers and disabled entries are not titles.
 fn title(comment: &str) -> Option<String> {
     let text = comment.trim_matches(|c: char| c.is_whitespace() || "#-=*".contains(c));
     let letters = text.chars().filter(|c| c.is_alphabetic()).count();
@@ -140,7 +140,7 @@ fn entry(line: &str, users: Users) -> Result<CrontabEntry, CrontabFault> {
     Ok(CrontabEntry { when, user, command, random, extras })
 }
 
-/// The flags of BSD's cron that a command begins with; no program is called so.
+/// The BSD cron flags at the start of a command; no program has such a name.
 fn flags(rest: &str) -> Option<&str> {
     let first = rest.split_whitespace().next()?;
     let letters = first.strip_prefix('-')?;

@@ -4,19 +4,19 @@
 use super::line::{CrontabEntry, CrontabLine};
 use crate::import::CrontabUsers as Users;
 
-/// A crontab of which nothing says whether its lines name users.
+/// A crontab for which it is unknown whether its lines name users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Undecided {
     /// The line, counted from 1.
     pub(super) line: u64,
-    /// What about it cannot be decided.
+    /// What cannot be decided.
     pub(super) what: String,
     pub(super) fix: &'static str,
 }
 
 const SAY_WHICH: &str = "import again with --system (lines name users, as in /etc/crontab) or --user (a user's own crontab)";
 
-/// Accounts that are no programs, so as a sixth word they are users.
+/// Accounts that are not programs: as a sixth word they are users.
 const ACCOUNTS: &[&str] = &[
     "_apt",
     "amavis",
@@ -82,13 +82,13 @@ const ACCOUNTS_AND_PROGRAMS: &[&str] = &[
     "yarn",
 ];
 
-/// What only a shell knows: no program takes it as its first argument.
+/// Shell builtins: no program takes them as its first argument.
 const BUILTINS: &[&str] = &[
     ".", ":", "[", "[[", "case", "cd", "eval", "exec", "exit", "export", "for", "if", "set",
     "source", "test", "ulimit", "umask", "until", "while", "{",
 ];
 
-/// Programs that are no accounts.
+/// Programs that are not accounts.
 const PROGRAMS: &[&str] = &[
     "awk",
     "bash",
@@ -185,7 +185,7 @@ pub(super) fn find_users(path: &str, text: &str, asked: Option<Users>) -> Result
     heading.map_or_else(|| by_lines(&path, text), Ok)
 }
 
-/// Where crons look for files of each kind.
+/// The paths where crons expect files of each kind.
 fn by_path(path: &str) -> Option<Users> {
     if path.ends_with("etc/crontab") || path.contains("etc/cron.d/") {
         return Some(Users::Named);
@@ -193,7 +193,7 @@ fn by_path(path: &str) -> Option<Users> {
     path.contains("spool/cron/").then_some(Users::Own)
 }
 
-/// The heading of the columns, as distributions write it.
+/// The column heading that distributions write.
 fn heading(line: &str) -> Option<Users> {
     let words: Vec<&str> = line.strip_prefix('#')?.split_whitespace().collect();
     let column = |name: &str| words.iter().position(|w| w.starts_with(name));
@@ -205,7 +205,7 @@ fn heading(line: &str) -> Option<Users> {
     }
 }
 
-/// What one line says.
+/// The evidence in one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sign {
     Users(Users),
@@ -249,7 +249,7 @@ fn by_lines(path: &str, text: &str) -> Result<Users, Undecided> {
     }
 }
 
-/// What the sixth and the seventh word say.
+/// The evidence in the sixth and the seventh word.
 fn user_sign(entry: &CrontabEntry) -> Sign {
     let mut words = entry.command.split_whitespace();
     let Some(sixth) = words.next() else { return Sign::Unclear };
@@ -265,7 +265,7 @@ fn user_sign(entry: &CrontabEntry) -> Sign {
     if BUILTINS.contains(&seventh) {
         return Sign::Users(Users::Named);
     }
-    // No command begins so: what stands before it is one.
+    // No command begins with this character, so the previous word is the command.
     if seventh.starts_with(['-', '<', '>', '|', '&', ';']) {
         return Sign::Users(Users::Own);
     }
@@ -275,7 +275,7 @@ fn user_sign(entry: &CrontabEntry) -> Sign {
     Sign::Unclear
 }
 
-/// As `useradd` allows names.
+/// Whether `useradd` permits the word as a name.
 fn is_account_name(word: &str) -> bool {
     word.len() <= 32
         && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -285,7 +285,7 @@ fn is_account_name(word: &str) -> bool {
         && !word.ends_with(".pl")
 }
 
-/// A program by its name, or a path in a folder of programs.
+/// Whether the word is a known program, or a path in a directory of programs.
 fn is_program(word: &str) -> bool {
     PROGRAMS.contains(&word)
         || (word.starts_with('/') && (word.contains("/bin/") || word.contains("/sbin/")))

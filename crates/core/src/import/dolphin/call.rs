@@ -1,4 +1,4 @@
-//! HTTP tasks.
+//! Translates HTTP tasks.
 
 use super::keys;
 use super::read::DolphinTask;
@@ -13,7 +13,7 @@ use crate::import::tree::{get, items, word};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// Gives a job its call.
+/// Sets the HTTP call of a job.
 pub(super) fn fill_http(
     task: &DolphinTask,
     job: &mut JobDef,
@@ -81,7 +81,7 @@ pub(super) fn fill_http(
     Ok(())
 }
 
-/// The first of two names of a key that is there: versions differ.
+/// The first of two key names that exists, because versions differ.
 fn first_key(task: &DolphinTask, names: [&'static str; 2]) -> Option<&'static str> {
     names.into_iter().find(|name| get(&task.params, name).is_some())
 }
@@ -105,7 +105,7 @@ fn note_password(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     }
 }
 
-/// Why a body cannot be sent by this method.
+/// Why this method cannot send a body.
 fn body_without_place(method: &str) -> BilingualSentence {
     BilingualSentence::new(
         format!("it has a parameter of type BODY, and {method} sends no body"),
@@ -113,7 +113,7 @@ fn body_without_place(method: &str) -> BilingualSentence {
     )
 }
 
-/// The statuses that are a success.
+/// The status codes that count as success.
 fn expected(task: &DolphinTask, job: &JobDef, draft: &mut Draft) -> Vec<u16> {
     let check = word(&task.params, "httpCheckCondition").unwrap_or("STATUS_CODE_DEFAULT");
     let asked = word(&task.params, "condition").unwrap_or_default().trim();
@@ -138,7 +138,7 @@ fn expected(task: &DolphinTask, job: &JobDef, draft: &mut Draft) -> Vec<u16> {
     }
 }
 
-/// The host of an address, each once.
+/// The host of a URL; each is created once.
 fn make_host(origin: &str, title: &str, draft: &mut Draft) -> String {
     let hosts = &mut draft.defs.shared.hosts;
     if let Some(known) = hosts.iter().find(|h| h.base_url == origin) {

@@ -1,4 +1,4 @@
-//! Tasks that wait some minutes before they start: a job of its own sleeps.
+//! Translates tasks that wait some minutes before they start: a separate job sleeps first.
 
 use super::DolphinCodes;
 use super::read::{DolphinTask, Workflow};
@@ -7,7 +7,7 @@ use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::import::draft::Draft;
 use crate::import::note::Level;
 
-/// Puts a job that sleeps before each task that is delayed; it waits for what the task waited for.
+/// Adds a job that sleeps before each delayed task, and moves the task's dependencies to it.
 pub(super) fn add_waits(
     flow: &Workflow,
     group: &GroupCode,
@@ -30,7 +30,7 @@ fn add_wait(task: &DolphinTask, code: &JobCode, group: &GroupCode, draft: &mut D
     wait.interpreter = Some("sh".to_owned());
     wait.script = Some(format!("sleep {seconds}\n"));
     wait.timeout_sec = draft.timeout(&task.at, wait.code.as_str(), seconds.saturating_add(60));
-    // The rule is about what it waits for, which is now the wait's.
+    // The rule concerns the dependencies, which the sleeping job has now.
     if let Some(job) = draft.defs.jobs.iter_mut().find(|job| job.code == *code) {
         wait.trigger_rule = std::mem::take(&mut job.trigger_rule);
         wait.condition = job.condition.take();

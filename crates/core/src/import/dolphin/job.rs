@@ -1,4 +1,4 @@
-//! The body of a task.
+//! Translates the body of a task.
 
 use super::read::{DolphinTask, Workflow};
 use super::value::{ParamScope, SubstitutedText, Turned, replaced, value, variable};
@@ -13,11 +13,11 @@ use crate::import::keys::{KeyNote, check_keys, hint};
 use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{get, items, word};
 
-/// Most retries, and the longest pause between two.
+/// Maximum number of retries, and maximum delay between two.
 const MOST_RETRIES: i64 = 100;
 const LONGEST_PAUSE: i64 = 24 * 3_600;
 
-/// Gives a job its body and what all tasks have, and takes it into the draft.
+/// Sets the body and the common properties of a job, and adds the job to the draft.
 pub(super) fn fill_job(
     task: &DolphinTask,
     mut job: JobDef,
@@ -39,8 +39,8 @@ pub(super) fn fill_job(
     draft.push(job);
 }
 
-/// Keys of its parameters that no part of the importer reads. Of a task that could not be carried over the job
-/// in its place says why, whatever its parameters are.
+/// Reports keys of its parameters that no part of the importer reads. For a task that could not be carried over, its
+/// placeholder job gives the reason, whatever its parameters are.
 fn check_params(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     let about = job.code.as_str();
     let Some(of_type) = keys::of_type(&task.kind) else {
@@ -69,7 +69,7 @@ fn check_params(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     }
 }
 
-/// Numbers beyond what there is here, and words that are not known.
+/// Reports numbers above the limits here, and unknown words.
 fn note_cut(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     let mut tell = |key: &str, value: &str, to: &str| {
         let said = (
@@ -89,7 +89,7 @@ fn note_cut(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     }
 }
 
-/// What every task has.
+/// Sets the common properties of every task.
 fn around(task: &DolphinTask, job: &mut JobDef, draft: &mut Draft) {
     job.is_active = task.is_active;
     job.priority = match task.priority.as_str() {
@@ -124,7 +124,7 @@ fn around(task: &DolphinTask, job: &mut JobDef, draft: &mut Draft) {
     }
 }
 
-/// The parameters that the task's text may use.
+/// The parameters that the text of the task may use.
 fn scope(task: &DolphinTask, job: &JobDef, flow: &Workflow, draft: &mut Draft) -> ParamScope {
     let mut scope = ParamScope::default();
     let is_global = |name: &str| flow.params.iter().any(|(n, _)| n == name);
@@ -240,7 +240,7 @@ fn raw_script(task: &DolphinTask) -> Result<&str, BilingualSentence> {
     script.ok_or_else(|| BilingualSentence::from(("it has no script", "它没有脚本")))
 }
 
-/// Placeholders that have no form here are said.
+/// Reports placeholders without an equivalent.
 pub(super) fn tell_unknown(
     task: &DolphinTask,
     job: &JobDef,
@@ -261,7 +261,7 @@ pub(super) fn tell_unknown(
     }
 }
 
-/// Files of DolphinScheduler's own are not in an export.
+/// Reports files of the resource centre, because an export does not contain them.
 fn note_resources(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     if !items(&task.params, "resourceList").is_empty() {
         draft.note(
@@ -291,24 +291,23 @@ fn shell(
     Ok(())
 }
 
-/// A text of a shell with its placeholders as variables.
+/// A shell text with its placeholders as variables.
 pub(super) fn set_shell(text: &str, scope: &ParamScope) -> SubstitutedText {
     replaced(text, scope, &|made, name| {
-        // Between single quotes a shell would leave it alone.
+        // A shell does not expand variables between single quotes.
         let quotes = if in_single_quotes(made) { "'" } else { "" };
         let double = if quotes.is_empty() { "" } else { "\"" };
         made.push_str(&format!("{quotes}{double}${{{name}}}{double}{quotes}"));
     })
 }
 
-/// The variables that a script uses, from its parameters.
+/// The lines that set the variables of a script from its parameters.
 pub(super) fn heading(text: &SubstitutedText) -> String {
     let names = text.used.keys();
     names.map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase())).collect()
 }
 
-/// A text for a here-document of a shell, which puts values in the place of placeholders and leaves all else
-/// as it is.
+/// A text for a shell here-document, in which the shell replaces placeholders by values and changes nothing else.
 pub(super) fn here_document(text: &str, scope: &ParamScope) -> (String, SubstitutedText) {
     let plain = replaced(text, scope, &|made, name| made.push_str(&format!("\u{1}{name}\u{2}")));
     let mut body = String::new();
@@ -325,7 +324,7 @@ pub(super) fn here_document(text: &str, scope: &ParamScope) -> (String, Substitu
 
 fn in_single_quotes(before: &str) -> bool {
     let (mut single, mut double) = (false, false);
-    // A comment's apostrophe opens nothing; quotes seldom reach over lines.
+    // An apostrophe in a comment opens no quote; quotes rarely span lines.
     for c in before.rsplit('\n').next().unwrap_or_default().chars() {
         match c {
             '\'' if !double => single = !single,
@@ -336,7 +335,7 @@ fn in_single_quotes(before: &str) -> bool {
     single
 }
 
-/// With placeholders its text is put together by a shell, as there; without, it is a script of Python's.
+/// With placeholders, a shell assembles the text, as in DolphinScheduler; without, it is a Python script.
 fn python(
     task: &DolphinTask,
     job: &mut JobDef,
@@ -358,7 +357,7 @@ fn python(
     Ok(())
 }
 
-/// The parameters that a task gives to the workflow that it runs.
+/// The parameters that a task passes to the workflow that it runs.
 fn handed_down(task: &DolphinTask, scope: &ParamScope) -> Vec<Param> {
     let names = items(&task.params, "localParams").iter().filter_map(|local| word(local, "prop"));
     let own = names.filter_map(|name| Some((name, scope.own.get(name.trim())?)));

@@ -1,4 +1,4 @@
-//! The keys of DolphinScheduler's exports, from 1.3 to 3.x: one table for each kind of row and of task.
+//! The keys of DolphinScheduler's exports, from 1.3 to 3.x: one table per kind of row and task.
 
 use crate::import::keys::{Hint, KnownKey, hint, noted, read_key, record};
 
@@ -34,7 +34,7 @@ const WORKER: Hint = hint(
     "请用 --label 启动节点,并在作业上写 worker: 标签",
 );
 
-/// What an export has for each workflow.
+/// Keys of an export of one workflow.
 pub(in crate::import) const EXPORT: &[KnownKey] = &[
     read_key("processDefinition"),
     read_key("workflowDefinition"),
@@ -196,7 +196,7 @@ pub(in crate::import) const SCHEDULE: &[KnownKey] = &[
 ];
 const PRIORITY: Hint = hint("write priority on the jobs", "请在作业上写 priority");
 
-/// A parameter of a workflow or task.
+/// Keys of a parameter of a workflow or task.
 pub(in crate::import) const PARAM: &[KnownKey] = &[
     read_key("prop"),
     read_key("value"),
@@ -204,14 +204,14 @@ pub(in crate::import) const PARAM: &[KnownKey] = &[
     noted("type", &["VARCHAR"], hint("values are bound as texts here", "此处的值按文本绑定")),
 ];
 
-/// What any task may have among its parameters; versions wrote some of these for every type.
+/// Keys that any task may have among its parameters; some versions wrote them for every type.
 pub(in crate::import) const ANY_TASK: &[KnownKey] = &[
     read_key("localParams"),
     noted("varPool", &[], hint("it is made while a task runs", "它在任务运行时产生")),
     read_key("waitStartTimeout"),
 ];
 
-/// Of tasks other than CONDITIONS and SWITCH: empty unless it is one of these.
+/// Keys of tasks other than CONDITIONS and SWITCH; they have values only in those two types.
 pub(in crate::import) const NO_BRANCHES: &[KnownKey] = &[
     noted("dependence", &["{relation: AND, dependTaskList: []}"], BRANCHES),
     noted("conditionResult", &["{successNode: [], failedNode: []}"], BRANCHES),
@@ -337,7 +337,7 @@ pub(in crate::import) const DEPEND_ITEM: &[KnownKey] = &[
     ),
 ];
 
-/// Of a CONDITIONS task, which asks tasks of its own workflow.
+/// Keys of a CONDITIONS task's item, which refers to a task of its own workflow.
 pub(in crate::import) const CONDITION_ITEM: &[KnownKey] = &[
     read_key("depTaskCode"),
     read_key("depTasks"),
@@ -358,7 +358,7 @@ pub(in crate::import) const CONDITION_ITEM: &[KnownKey] = &[
 pub(in crate::import) const CONDITIONS: &[KnownKey] =
     &[read_key("dependence"), read_key("conditionResult"), read_key("resourceList")];
 
-/// What tasks of Spark, Flink and MapReduce say of the program that they start.
+/// Keys of Spark, Flink and MapReduce tasks about the program that they start.
 pub(in crate::import) const PROGRAM: &[KnownKey] = &[
     read_key("programType"),
     read_key("mainClass"),
@@ -406,7 +406,8 @@ pub(in crate::import) const HIVECLI: &[KnownKey] = &[
     read_key("resourceList"),
 ];
 
-/// Of the other keys only tasks that are made of data sources have values, and those fail here and say so.
+/// The other keys have values only in tasks that refer to data sources; such a task becomes a job that fails with an
+/// explanation.
 pub(in crate::import) const SQOOP: &[KnownKey] = &[
     read_key("jobType"),
     read_key("customShell"),
@@ -443,7 +444,7 @@ pub(in crate::import) const DATAX: &[KnownKey] = &[
 const FROM_SOURCES: Hint =
     hint("its own text says it all, there, too", "以其自定义文本为准,原系统亦然");
 
-/// What 1.3 exports for a workflow.
+/// Keys of an export of 1.3.
 pub(in crate::import) const OLD_EXPORT: &[KnownKey] = &[
     read_key("processDefinitionName"),
     read_key("name"),
@@ -507,7 +508,7 @@ pub(in crate::import) const OLD_TASK: &[KnownKey] = &[
     noted("memoryMax", NO_CODE, MEMORY),
 ];
 
-/// The keys of the parameters of a type of task; none of a type that is not carried over at all.
+/// The keys for the parameters of a task type; `None` for a type that is not supported at all.
 pub(super) fn of_type(kind: &str) -> Option<[&'static [KnownKey]; 2]> {
     let of_program = if matches!(kind, "SPARK" | "FLINK" | "MR") { PROGRAM } else { &[] };
     let of_kind: &[KnownKey] = match kind {

@@ -1,5 +1,5 @@
-//! Tasks that start a program of the Hadoop ecosystem: its command line as a script, as
-//! DolphinScheduler writes it.
+//! Translates tasks that start a program of the Hadoop ecosystem: the script contains its command line, built as
+//! DolphinScheduler builds it.
 //!
 //! An export does not contain the programs and variables of a host, so each of these is reported.
 
@@ -13,13 +13,13 @@ use crate::import::keys::{KeyNote, hint};
 use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{get, items, word};
 
-/// Where the files of the resource centre are, as a variable of the script.
+/// The directory of the resource centre, as a variable of the script.
 const FILES: &str =
     "${PROCESSION_PARAM_RESOURCE_DIR:?is not set: the folder of the files of the resource centre}";
-/// The parameter of the job that says it.
+/// The job parameter for that directory.
 pub(super) const FILES_PARAM: &str = "resource_dir";
 
-/// A command line in the making.
+/// A command line under construction.
 #[derive(Default)]
 struct CommandLine {
     words: Vec<String>,
@@ -30,14 +30,14 @@ impl CommandLine {
         Self { words: vec![program.to_owned()] }
     }
 
-    /// Text as it was written there: it may be several words, and hold placeholders.
+    /// Appends text as written; it may contain several words and placeholders.
     fn add_text(&mut self, text: &str) {
         if !text.trim().is_empty() {
             self.words.push(text.trim().to_owned());
         }
     }
 
-    /// An option, where the task has a value for it; 0 is none.
+    /// Appends an option if the task has a value for it; 0 means none.
     fn option(&mut self, before: &str, value: Option<&str>) {
         if let Some(value) = value.map(str::trim).filter(|v| !v.is_empty() && *v != "0") {
             self.words.push(format!("{before}{value}"));
@@ -49,12 +49,12 @@ impl CommandLine {
     }
 }
 
-/// Whether tasks of this type are such.
+/// Whether tasks of this type start a program.
 pub(super) fn is_launch(kind: &str) -> bool {
     matches!(kind, "SPARK" | "FLINK" | "MR" | "HIVECLI" | "SQOOP" | "DATAX")
 }
 
-/// Gives a job the script that starts the program of its task.
+/// Sets the script of a job that starts the program of its task.
 pub(super) fn launch(
     task: &DolphinTask,
     job: &mut JobDef,
@@ -88,7 +88,7 @@ pub(super) fn launch(
     Ok(())
 }
 
-/// What such texts hold in the clear, a definition would, too.
+/// Reports passwords in plain text, which the definition would contain too.
 fn note_password(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     let script = job.script.as_deref().unwrap_or_default().to_ascii_lowercase();
     if script.contains("password") {
@@ -109,7 +109,7 @@ fn param<'a>(task: &'a DolphinTask, key: &str) -> Option<&'a str> {
     word(&task.params, key).map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// What programs of other types use, and this one does not.
+/// Reports parameters that other task types use and this one does not.
 fn note_unused(task: &DolphinTask, job: &JobDef, unused: &[&str], draft: &mut Draft) {
     let of_type = hint(
         "a program of its type does not use it, there, too",
@@ -134,19 +134,19 @@ fn main_file(task: &DolphinTask) -> Result<String, BilingualSentence> {
     name.map(resource_word).ok_or_else(|| BilingualSentence::from(missing))
 }
 
-/// A file of the resource centre as a word of a shell.
+/// A file of the resource centre as a shell word.
 fn resource_word(name: &str) -> String {
     format!("\"{FILES}\"/{}", quoted(name.trim_start_matches('/')))
 }
 
 /// The SQL of a task.
 enum SqlOfTask {
-    /// A file of the resource centre, as a word of a shell.
+    /// A file of the resource centre, as a shell word.
     File(String),
     Text(String),
 }
 
-/// The keys that say where the SQL of a task is.
+/// The keys for the SQL of a task.
 struct SqlKeys {
     /// FILE or SCRIPT.
     kind: &'static str,
@@ -167,13 +167,13 @@ fn read_sql(task: &DolphinTask, keys: &SqlKeys) -> Result<SqlOfTask, BilingualSe
     sql.ok_or_else(|| BilingualSentence::from(("it has no SQL", "它没有 SQL")))
 }
 
-/// A file that a script writes before it starts its program.
+/// A file that a script writes before it starts the program.
 struct ScriptFile<'a> {
     name: &'a str,
     text: &'a str,
 }
 
-/// Puts texts into files beside the script, and then runs a command.
+/// Writes texts to files next to the script, and then runs a command.
 fn with_files(
     task: &DolphinTask,
     job: &mut JobDef,
@@ -377,7 +377,7 @@ fn flink(
     Ok("FLINK_HOME")
 }
 
-/// What is set before the SQL of a Flink task.
+/// The statements that are set before the SQL of a Flink task.
 fn flink_init(task: &DolphinTask, mode: &str) -> String {
     let mut lines = Vec::new();
     let mut set = |key: &str, value: Option<&str>| {

@@ -1,4 +1,4 @@
-//! The exports of versions 1.3, 2.x and 3.x as one form.
+//! Reads the exports of versions 1.3, 2.x and 3.x into one form.
 
 use super::keys;
 use crate::definition::{NodeValue, SourceNode};
@@ -10,10 +10,10 @@ use crate::import::tree::{any, get, items, list, number, origin, plain, tree, wo
 /// A workflow.
 pub(super) struct Workflow {
     pub(super) at: ImportOrigin,
-    /// Its code, or its name where there was none yet.
+    /// Code of the workflow; before codes existed, its name.
     pub(super) key: String,
     pub(super) name: String,
-    /// Name and value of its global parameters.
+    /// Names and values of the global parameters.
     pub(super) params: Vec<(String, String)>,
     pub(super) timeout_min: i64,
     /// PARALLEL, SERIAL_WAIT, SERIAL_DISCARD, SERIAL_PRIORITY.
@@ -22,25 +22,25 @@ pub(super) struct Workflow {
     pub(super) schedule: Option<Scheduled>,
 }
 
-/// The map that something was read from, and the keys that it may have.
+/// A map of the source, and its permitted keys.
 pub(super) struct KnownKeyMap {
     pub(super) node: SourceNode,
     pub(super) keys: &'static [KnownKey],
 }
 
-/// A task with the keys of those before it.
+/// A task with the keys of its predecessors.
 pub(super) struct DolphinTask {
     pub(super) at: ImportOrigin,
     pub(super) key: String,
     pub(super) name: String,
     pub(super) kind: String,
-    /// What is special to its kind; a map.
+    /// The parameters of its task type; a map.
     pub(super) params: SourceNode,
     pub(super) is_active: bool,
     pub(super) priority: String,
     pub(super) retries: i64,
     pub(super) retry_min: i64,
-    /// Minutes, and whether it fails then or is only told of.
+    /// Minutes, and whether a time-out fails the task or only sends a warning.
     pub(super) timeout: Option<(i64, String)>,
     pub(super) delay_min: i64,
     pub(super) worker: String,
@@ -48,7 +48,7 @@ pub(super) struct DolphinTask {
     pub(super) source: KnownKeyMap,
 }
 
-/// When it fires.
+/// The schedule of a workflow.
 pub(super) struct Scheduled {
     pub(super) at: ImportOrigin,
     pub(super) cron: String,
@@ -83,7 +83,7 @@ pub(super) fn flows(path: &str, text: &str, draft: &mut Draft) -> Vec<Workflow> 
     found
 }
 
-/// A value that some versions write as JSON within a text.
+/// A value that some versions write as JSON inside a text.
 fn inner(node: &SourceNode, draft: &mut Draft) -> Option<SourceNode> {
     match &node.value {
         NodeValue::Text(text) if text.trim().is_empty() => None,
@@ -217,14 +217,14 @@ fn scheduled(node: &SourceNode, draft: &mut Draft) -> Option<Scheduled> {
     Some(found)
 }
 
-/// `2024-01-01 00:00:00` as `2024-01-01T00:00:00`; milliseconds since 1970 are not taken.
+/// Parses `2024-01-01 00:00:00` to `2024-01-01T00:00:00`; milliseconds since 1970 are not supported.
 fn moment(text: &str) -> Option<String> {
     let made = text.replacen(' ', "T", 1);
     let made = made.split(['.', '+', 'Z']).next().unwrap_or_default();
     (made.len() == 19 && made.contains('T')).then(|| made.to_owned())
 }
 
-/// The form of 1.3: tasks with the names of those before them.
+/// The form of 1.3: tasks with the names of their predecessors.
 fn old_flow(one: &SourceNode, json: &SourceNode, draft: &mut Draft) -> Option<Workflow> {
     let at = origin(one);
     let name = text_of(one, "processDefinitionName");
@@ -246,7 +246,7 @@ fn old_flow(one: &SourceNode, json: &SourceNode, draft: &mut Draft) -> Option<Wo
             at: task.at.clone(),
             value: NodeValue::Map(Vec::new()),
         });
-        // What 2.x has among the parameters stands beside them here.
+        // In 2.x this is among the parameters, in 1.3 beside them.
         if let NodeValue::Map(entries) = &mut params.value
             && let NodeValue::Map(own) = &task.value
         {

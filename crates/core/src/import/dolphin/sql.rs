@@ -1,4 +1,4 @@
-//! SQL and PROCEDURE tasks.
+//! Translates SQL and PROCEDURE tasks.
 
 use super::job::tell_unknown;
 use super::read::DolphinTask;
@@ -12,7 +12,7 @@ use crate::import::draft::Draft;
 use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{get, items, list, plain, word};
 
-/// The source that a task names, by the number it has there.
+/// The data source of a task, by its number in DolphinScheduler.
 fn source(task: &DolphinTask, draft: &mut Draft) -> Result<SourceName, BilingualSentence> {
     let ty = word(&task.params, "type").unwrap_or_default().to_ascii_uppercase();
     let dialect = match ty.as_str() {
@@ -73,7 +73,7 @@ pub(super) fn fill_sql(
     Ok(())
 }
 
-/// There `'${x}'` is one value, quotes and all.
+/// Removes the quotes in `'${x}'`: in DolphinScheduler the value includes them.
 fn unquoted(sql: &str) -> String {
     let mut made = sql.to_owned();
     for quote in ['\'', '"'] {

@@ -1,4 +1,4 @@
-//! DolphinScheduler's own tables, as the exports that it would write of them.
+//! Reads DolphinScheduler's own tables, and converts them to the exports that it would write.
 
 use crate::domain::source::DialectName;
 use crate::domain::source::scheduler_tables::{
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 const TASKS: &str = "t_ds_task_definition";
 const SCHEDULES: &str = "t_ds_schedules";
 
-/// The names of the tables of workflows, and of the column that names one: 3.3 and later, and before.
+/// The names of the workflow tables and of the column that references one: since 3.3, and before.
 const WORKFLOWS: [WorkflowTables; 2] = [
     WorkflowTables {
         definitions: "t_ds_workflow_definition",
@@ -39,13 +39,13 @@ const fn wanted(table: &'static str, presence: TablePresence) -> WantedTable {
     WantedTable { schema: "", table, order: &["id"], condition: "", presence }
 }
 
-/// What is asked of its database.
+/// The tables and columns read from its database.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "DolphinScheduler",
     dialects: &[DialectName::Mysql, DialectName::Postgres],
     tables: &[
         wanted(SCHEDULES, TablePresence::Needed),
-        // 1.3 has its tasks in the definition.
+        // 1.3 stores tasks inside the definition.
         wanted(TASKS, TablePresence::Optional),
         wanted("t_ds_process_definition", TablePresence::Optional),
         wanted("t_ds_process_task_relation", TablePresence::Optional),
@@ -55,7 +55,7 @@ pub(crate) const WANTED: WantedTables = WantedTables {
     settings: &[],
 };
 
-/// Columns of numbers that mean words, by their order.
+/// Columns with enumerations stored as numbers, with their words in order.
 const WORDS: [(&str, &[&str]); 12] = [
     ("release_state", &["OFFLINE", "ONLINE"]),
     ("flag", &["NO", "YES"]),
@@ -156,7 +156,7 @@ fn old_export(row: &SchedulerRow, tables: &SchedulerTables) -> Value {
     made
 }
 
-/// A row with the names that exports have: `taskParams` for `task_params`.
+/// A row with the key names of exports: `taskParams` for `task_params`.
 fn object(row: &SchedulerRow) -> Value {
     let mut made = Map::new();
     for (column, value) in &row.0 {
@@ -166,7 +166,7 @@ fn object(row: &SchedulerRow) -> Value {
     Value::Object(made)
 }
 
-/// The word of a number, where a column holds such.
+/// Converts a number to its word if the column is an enumeration.
 fn in_words(column: &str, text: &str) -> String {
     let words = WORDS.iter().find(|(name, _)| *name == column).map(|(_, words)| *words);
     let word = words.zip(text.trim().parse::<usize>().ok());

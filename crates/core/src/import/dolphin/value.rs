@@ -1,21 +1,21 @@
-//! Placeholders: `${name}`, `$[yyyyMMdd-1]` and the built-in names, as parameters of ours.
+//! Translates placeholders (`${name}`, `$[yyyyMMdd-1]` and built-in names) to parameters.
 //!
-//! There a placeholder is replaced in the text before it runs. Here values are bound: a script gets a
-//! variable of the shell by the same name, and SQL gets `:name`.
+//! DolphinScheduler replaces a placeholder in the text before it runs. Here values are bound: a script gets a shell
+//! variable with the same name, and SQL gets `:name`.
 
 use crate::domain::job::Param;
 use std::collections::BTreeMap;
 
-/// What a value is here.
+/// The translation of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Turned {
-    /// Said exactly, in forms of ours or as a plain text.
+    /// An exact translation: an expression or plain text.
     Value(String),
-    /// There is no form for it.
+    /// There is no equivalent.
     Unknown,
 }
 
-/// The value of a parameter.
+/// Translates the value of a parameter.
 pub(super) fn value(text: &str, known: &dyn Fn(&str) -> bool) -> Turned {
     let mut made = String::new();
     let mut rest = text;
@@ -36,7 +36,7 @@ pub(super) fn value(text: &str, known: &dyn Fn(&str) -> bool) -> Turned {
             made.push_str(&form);
             rest = tail;
         } else if after.starts_with('{') {
-            // Without its end it is a fault here, and was text there.
+            // Without its end it is an error here, while DolphinScheduler treats it as text.
             return Turned::Unknown;
         } else {
             made.push('$');
@@ -47,7 +47,7 @@ pub(super) fn value(text: &str, known: &dyn Fn(&str) -> bool) -> Turned {
     Turned::Value(made)
 }
 
-/// Names that DolphinScheduler gives to every task.
+/// Names that DolphinScheduler provides to every task.
 pub(super) fn built_in(name: &str) -> Option<String> {
     Some(match name {
         "system.biz.date" => "${format(add_days(business_date, -1), %Y%m%d)}".to_owned(),
@@ -59,14 +59,15 @@ pub(super) fn built_in(name: &str) -> Option<String> {
     })
 }
 
-/// `yyyyMMdd`, `yyyy-MM-dd-7`, `add_months(yyyyMM,-1)`; no form has hours here, so those are unknown.
+/// Translates `yyyyMMdd`, `yyyy-MM-dd-7`, `add_months(yyyyMM,-1)`. No expression here has hours, so formats with hours
+/// are unknown.
 fn moment(text: &str) -> Option<String> {
     if let Some(inner) = text.strip_prefix("add_months(").and_then(|t| t.strip_suffix(')')) {
         let (pattern, months) = inner.split_once(',')?;
         let months = whole(months)?;
         return formatted(pattern.trim(), &format!("add_months(business_date, {months})"));
     }
-    // The sign that is followed by nothing but a number shifts by days.
+    // A sign followed only by a number shifts by days.
     let sign = text.rfind(['+', '-']).filter(|at| *at > 0);
     let shift = sign.and_then(|at| Some((at, whole(&text[at..])?)));
     match shift {
@@ -77,7 +78,7 @@ fn moment(text: &str) -> Option<String> {
     }
 }
 
-/// `-1`, `+7`, `7*2`: products are what people write for weeks and years.
+/// Parses `-1`, `+7`, `7*2`: users write products for weeks and years.
 fn whole(text: &str) -> Option<i64> {
     let (sign, text) = match text.trim().strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -114,7 +115,7 @@ fn formatted(pattern: &str, date: &str) -> Option<String> {
     Some(format!("${{format({date}, {made})}}"))
 }
 
-/// A name that a shell, SQL and a parameter may have.
+/// A name that is valid in a shell, in SQL and as a parameter.
 pub(super) fn variable(name: &str) -> String {
     let made: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -125,10 +126,10 @@ pub(super) fn variable(name: &str) -> String {
     }
 }
 
-/// The parameters of a task by the names they had, and those of its flow.
+/// The parameters of a task by their original names, and those of its workflow.
 #[derive(Debug, Default)]
 pub(super) struct ParamScope {
-    /// The task's own: by name there, with the value here; none comes from the group.
+    /// The task's own parameters: original name, and the translated value; none if it comes from the group.
     pub(super) own: BTreeMap<String, Option<String>>,
 }
 
@@ -137,12 +138,12 @@ pub(super) struct ParamScope {
 pub(super) struct SubstitutedText {
     pub(super) text: String,
     pub(super) used: BTreeMap<String, Option<String>>,
-    /// Placeholders that have no form here.
+    /// Placeholders without an equivalent.
     pub(super) unknown: Vec<String>,
 }
 
 impl SubstitutedText {
-    /// The parameters as a job has them.
+    /// The parameters in the form of a job.
     pub(super) fn params(&self) -> Vec<Param> {
         let all = self.used.iter();
         all.map(|(name, value)| Param {
@@ -154,7 +155,7 @@ impl SubstitutedText {
     }
 }
 
-/// Replaces each placeholder by what `write` makes of its variable, given the text before it.
+/// Replaces each placeholder by the result of `write` for its variable, given the preceding text.
 pub(super) fn replaced(
     text: &str,
     scope: &ParamScope,
@@ -174,7 +175,7 @@ pub(super) fn replaced(
                     if name.starts_with("system.") {
                         made.unknown.push(format!("${{{name}}}"));
                     }
-                    // A variable of the shell's own.
+                    // A variable of the shell itself.
                     made.text.push('$');
                     rest = after;
                     continue;

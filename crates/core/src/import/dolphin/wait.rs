@@ -1,4 +1,4 @@
-//! DEPENDENT and CONDITIONS: tasks that do nothing but wait and choose.
+//! Translates DEPENDENT and CONDITIONS tasks, which only wait and branch.
 
 use super::read::{DolphinTask, Workflow};
 use super::{DolphinCodes, keys};
@@ -13,10 +13,10 @@ use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{get, items, list, plain, word};
 use chrono::Weekday;
 
-/// Most days that one condition looks back.
+/// Maximum number of days that one condition looks back.
 const MOST_DAYS: i64 = 31;
 
-/// Gives a job what a DEPENDENT task waits for.
+/// Adds the dependencies of a DEPENDENT task to a job.
 pub(super) fn add_externals(
     task: &DolphinTask,
     job: &JobDef,
@@ -38,7 +38,7 @@ pub(super) fn add_externals(
     Ok(())
 }
 
-/// What a DEPENDENT task waits for, or why that cannot be said.
+/// The dependencies of a DEPENDENT task, or why they cannot be expressed.
 fn externals(
     task: &DolphinTask,
     job: &JobDef,
@@ -60,7 +60,7 @@ fn externals(
             return Err(either());
         }
         for item in all {
-            // Said twice it is one dependency.
+            // A repeated condition is one dependency.
             for external in waits(item, job, codes)? {
                 if !found.contains(&external) {
                     found.push(external);
@@ -76,7 +76,7 @@ fn externals(
     Ok(found)
 }
 
-/// What a CONDITIONS task says beyond its rule.
+/// Reports the parts of a CONDITIONS task that its rule does not cover.
 pub(super) fn check_conditions(
     task: &DolphinTask,
     job: &JobDef,
@@ -97,7 +97,7 @@ pub(super) fn check_conditions(
     }
 }
 
-/// Keys at each depth of what a task waits for.
+/// Checks the keys at each level of a task's dependencies.
 fn check_dependence(
     dependence: &SourceNode,
     item_keys: &[KnownKey],
@@ -114,7 +114,7 @@ fn check_dependence(
     }
 }
 
-/// How long it waits: there a failure of what it waits for fails it, at once or after some minutes.
+/// How long the job waits: in DolphinScheduler the task fails when its dependency fails, at once or after some minutes.
 fn wait_sec(
     dependence: &SourceNode,
     task: &DolphinTask,
@@ -203,8 +203,8 @@ fn waits(
     Ok(batches.into_iter().map(external).collect())
 }
 
-/// The batches of a period, counted from the batch's own date: all of their days are waited for. Weeks
-/// begin on Monday, and "this" week or month ends with the date itself. An hour has none.
+/// The batches of a period, relative to the batch's own date: the job waits for all days of the period. Weeks begin on
+/// Monday, and "this" week or month ends with the date itself. `None` for an hour.
 fn batches_of_period(period: &str) -> Option<Vec<BatchExpr>> {
     let day = |n| BatchExpr::Period(PeriodKind::Day, n);
     let one = match period {
@@ -228,7 +228,7 @@ fn batches_of_period(period: &str) -> Option<Vec<BatchExpr>> {
     Some(vec![one])
 }
 
-/// The day of the week of this English name.
+/// Parses an English day of the week.
 fn weekday(name: &str) -> Option<Weekday> {
     Some(match name {
         "Monday" => Weekday::Mon,
@@ -242,7 +242,7 @@ fn weekday(name: &str) -> Option<Weekday> {
     })
 }
 
-/// The rule of a CONDITIONS task whose items all ask for success, or why it cannot be said.
+/// The rule of a CONDITIONS task whose items all require success, or why it cannot be expressed.
 pub(super) fn trigger_rule(
     task: &DolphinTask,
     flow: &Workflow,
@@ -269,13 +269,13 @@ pub(super) fn trigger_rule(
     Ok(if is_or { TriggerRule::OneSuccess } else { TriggerRule::AllSuccess })
 }
 
-/// The task that an item asks of.
+/// The task that an item refers to.
 fn asked_task(item: &SourceNode) -> Option<&str> {
     ["depTaskCode", "depTasks"].iter().find_map(|key| word(item, key))
 }
 
-/// Whether `task` is where a CONDITIONS task goes when its condition does not hold. Nothing goes there
-/// from one that could not be carried over: the job in its place fails in any case.
+/// Whether `task` is the branch of a CONDITIONS task for a false condition. A task that could not be carried over has
+/// no such branch, because its placeholder job always fails.
 pub(super) fn is_failed_branch(parent: &DolphinTask, task: &DolphinTask, flow: &Workflow) -> bool {
     let result = get(&parent.params, "conditionResult").filter(|_| parent.kind == "CONDITIONS");
     let failed = result.and_then(|r| get(r, "failedNode")).map(list).unwrap_or_default();

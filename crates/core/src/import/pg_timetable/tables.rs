@@ -1,4 +1,5 @@
-//! pg_timetable's own tables, of 4.0 and later: their rows become the maps that its YAML has, which one reader reads.
+//! Reads pg_timetable's own tables, since 4.0: their rows are converted to the maps of its YAML, and one reader reads
+//! both.
 
 use crate::definition::{Located, NodeValue, SourceNode, SourcePlace, parse};
 use crate::domain::schedule::read_zone;
@@ -29,7 +30,7 @@ const fn wanted(table: &'static str, order: &'static [&'static str]) -> WantedTa
     }
 }
 
-/// What is asked of the database in which the schema timetable is.
+/// The tables and columns read from the database with the schema timetable.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "pg_timetable",
     dialects: &[DialectName::Postgres],
@@ -101,7 +102,7 @@ pub(in crate::import) const TASK_COLUMNS: &[KnownKey] = &[
 pub(in crate::import) const PARAMETER_COLUMNS: &[KnownKey] =
     &[read_key("task_id"), read_key("order_id"), read_key("value")];
 
-/// Reads the chains of a database.
+/// Imports the chains of a database.
 pub(crate) fn read_chains(tables: &SchedulerTables, draft: &mut Draft) {
     if tables.tables.iter().any(|table| table.name == COMMANDS) {
         let fix = "update pg_timetable to 4.0 or later, which changes its tables, and import again";
@@ -174,7 +175,7 @@ fn note_server_zone(draft: &mut Draft) {
     );
 }
 
-/// The zone that a chain names, where its release has such a column.
+/// The time zone of a chain, if its release has such a column.
 fn set_zone(
     row: &SchedulerRow,
     at: &ImportOrigin,
@@ -206,7 +207,7 @@ fn place(at: &ImportOrigin) -> SourcePlace {
     SourcePlace::new(&Arc::from(at.file.as_str()), u32::try_from(at.line).unwrap_or(0))
 }
 
-/// What a row says under the keys of YAML.
+/// The values of a row under the keys of the YAML.
 fn named(
     row: &SchedulerRow,
     names: &[(&str, &str)],
@@ -217,7 +218,7 @@ fn named(
         .collect()
 }
 
-/// The tasks of a chain in their order, with their parameters.
+/// The tasks of a chain in order, with their parameters.
 fn tasks_of(chain: &SchedulerRow, tables: &SchedulerTables, draft: &mut Draft) -> Vec<SourceNode> {
     let id = chain.trimmed_value("chain_id");
     let mut rows: Vec<&SchedulerRow> =
@@ -255,7 +256,7 @@ fn task_node(row: &SchedulerRow, tables: &SchedulerTables, draft: &mut Draft) ->
     SourceNode { at: place(&at), value: NodeValue::Map(entries) }
 }
 
-/// The same tree at the place of its row.
+/// The same tree with the place of its row.
 fn moved(node: SourceNode, at: &SourcePlace) -> SourceNode {
     let value = match node.value {
         NodeValue::List(items) => {
@@ -272,7 +273,7 @@ fn moved(node: SourceNode, at: &SourcePlace) -> SourceNode {
     SourceNode { at: at.clone(), value }
 }
 
-/// A task of no chain is switched off there.
+/// Reports tasks without a chain, which pg_timetable never runs.
 fn note_tasks_without_chain(tables: &SchedulerTables, draft: &mut Draft) {
     let known = |row: &SchedulerRow| {
         let id = row.trimmed_value("chain_id");

@@ -1,4 +1,4 @@
-//! One task of a chain.
+//! Converts one task of a chain.
 
 use crate::definition::{NodeValue, SourceNode};
 use crate::domain::id::{GroupCode, JobCode};
@@ -29,7 +29,7 @@ const NO_SQL: Hint =
     hint("it means something for SQL alone, there, too", "仅对 SQL 有意义,原系统亦然");
 pub(in crate::import) const OTHER_KEYS: &[KnownKey] = &[
     noted("run_as", &[], NO_SQL),
-    // It may hold a password, so it is not shown.
+    // It may contain a password, so it is not shown.
     read_key("connect_string"),
     noted("autonomous", &["false"], NO_SQL),
 ];
@@ -41,7 +41,7 @@ pub(super) enum OnError {
     GoOn,
 }
 
-/// Makes a job of a task: its code, what its failure does, whether it is SQL.
+/// Converts a task to a job: its code, the policy after its failure, and whether it is SQL.
 pub(super) fn make_task(
     task: &SourceNode,
     group: &GroupCode,
@@ -76,7 +76,7 @@ pub(super) fn make_task(
     check_task_keys(task, &kind, &title, draft);
     let limit = number(task, "timeout", draft).unwrap_or(0).max(0);
     let title = job.code.to_string();
-    // Milliseconds there; a builtin sleep has its own.
+    // Milliseconds in pg_timetable; the builtin sleep has its own.
     if job.timeout_sec == crate::domain::job::DEFAULT_TIMEOUT_SEC {
         job.timeout_sec = draft.timeout(&at, &title, limit.unsigned_abs().div_ceil(1_000));
     }
@@ -110,7 +110,7 @@ pub(super) fn make_task(
     Some((code, on_error, is_sql))
 }
 
-/// Keys that mean nothing for the kind of a task, or nothing at all.
+/// Reports keys without a meaning for the kind of task, or without any.
 fn check_task_keys(task: &SourceNode, kind: &str, title: &str, draft: &mut Draft) {
     let at = origin(task);
     let of_kind = if kind == "SQL" { SQL_KEYS } else { OTHER_KEYS };
@@ -181,15 +181,15 @@ fn make_sql(
     job
 }
 
-/// What `parameters` holds: pg_timetable runs a task once for each item, in order.
+/// The content of `parameters`: pg_timetable runs a task once per item, in order.
 enum ParameterSets<'a> {
     /// No parameters: the task runs once.
     None,
-    /// Every item is a list: a call each.
+    /// Every item is a list: one call each.
     Sets(Vec<Vec<&'a SourceNode>>),
     /// Every item is a single value. pg_timetable refuses such items when the task runs.
     Flat(Vec<&'a SourceNode>),
-    /// Lists beside single values, or maps.
+    /// Lists mixed with single values, or maps.
     Mixed,
 }
 
@@ -235,7 +235,7 @@ fn note_flat_list(draft: &mut Draft, at: &ImportOrigin, code: &str) {
     );
 }
 
-/// The statement once for each set of values: `$1` becomes `:p1`, of the second set `:p3` and so on.
+/// The statement once per set of values: `$1` becomes `:p1`, in the second set `:p3` and so on.
 fn numbered_for_all(
     command: &str,
     sets: &[Vec<&SourceNode>],
@@ -269,13 +269,13 @@ fn numbered_for_all(
     Ok((text, params))
 }
 
-/// The parameters of one call among those of the job.
+/// The parameters of one call within those of the job.
 struct ParamRange {
     first: usize,
     count: usize,
 }
 
-/// `$1` becomes the name of the first parameter of a range.
+/// Replaces `$1` by the name of the first parameter of a range.
 fn numbered(command: &str, range: &ParamRange) -> String {
     let mut text = String::with_capacity(command.len());
     let mut rest = command;
@@ -320,7 +320,7 @@ fn program(
     let calls: Vec<String> = sets.iter().map(call).collect();
     job.script = Some(match &calls[..] {
         [one] => format!("set -e\n{one}\n"),
-        // As there: every set is run, and one that failed fails the task at the end.
+        // As in pg_timetable: every set runs, and a failed one fails the task at the end.
         all => {
             let lines: String = all.iter().map(|call| format!("{call} || failed=1\n")).collect();
             format!("failed=0\n{lines}exit \"$failed\"\n")
@@ -379,7 +379,7 @@ fn builtin(
     }
 }
 
-/// Sleeps for all of its values one after the other, as there.
+/// Sleeps for all of its values one after the other, as in pg_timetable.
 fn sleep(
     values: &[SourceNode],
     at: &ImportOrigin,
@@ -404,7 +404,7 @@ fn sleep(
     job
 }
 
-/// Why a builtin is not carried over, and how what it does is said here.
+/// Why a builtin is not carried over, and how to express its effect here.
 fn no_counterpart(name: &str, calls: usize) -> BilingualSentence {
     let (en, zh) = match name.to_ascii_lowercase().as_str() {
         "sendmail" => (
@@ -433,7 +433,7 @@ fn json_text(node: &SourceNode) -> String {
     fn as_json(node: &SourceNode) -> serde_json::Value {
         match &node.value {
             NodeValue::Null => serde_json::Value::Null,
-            // Numbers and truth values are texts in this tree.
+            // Numbers and booleans are texts in this tree.
             NodeValue::Text(text) => match serde_json::from_str(text) {
                 Ok(found @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => found,
                 Ok(_) | Err(_) => text.clone().into(),
@@ -450,8 +450,7 @@ fn json_text(node: &SourceNode) -> String {
     }
 }
 
-/// The source of a task: that of pg_timetable itself, or where its connect_string leads, without the
-/// password.
+/// The source of a task: that of pg_timetable itself, or the one in its connect_string, without the password.
 fn source(
     task: &SourceNode,
     at: &ImportOrigin,
@@ -477,7 +476,7 @@ fn source(
     draft.source(at, OWN, DialectName::Postgres)
 }
 
-/// The source that a connection string of PostgreSQL leads to, without its password; none when it cannot be read.
+/// The source of a PostgreSQL connection string, without its password; `None` if it cannot be parsed.
 pub(in crate::import) fn connect_string_source(
     text: &str,
     at: &ImportOrigin,
@@ -515,16 +514,16 @@ pub(in crate::import) fn connect_string_source(
     Some(name)
 }
 
-/// Where a connect_string leads.
+/// The address in a connect_string.
 struct Address {
     title: String,
-    /// Without a password.
+    /// The URL without a password.
     url: String,
-    /// What else it says, by key.
+    /// Other settings, by key.
     others: Vec<String>,
 }
 
-/// Reads `postgres://…` or `host=… dbname=…`.
+/// Parses `postgres://…` or `host=… dbname=…`.
 fn address(text: &str) -> Option<Address> {
     let part = |found: &str, default: &str| {
         let found = found.trim_matches('\'');

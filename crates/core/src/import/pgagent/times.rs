@@ -1,4 +1,5 @@
-//! When schedules of pgAgent fire: their arrays as crons, and the zone that no table names.
+//! Translates schedules of pgAgent: their arrays become cron expressions, and the time zone, which no table names, is
+//! inferred.
 
 use super::{JOBS, SCHEDULES};
 use crate::domain::calendar::Calendars;
@@ -21,8 +22,8 @@ const WEEK: [(Weekday, &str); 7] = [
     (Weekday::Sat, "SAT"),
 ];
 
-/// The zone of its times: what the user says, else the first of the server's and UTC in which the next run of each job with one
-/// schedule is a time of that schedule; and whether it is known to be so.
+/// The time zone of its times, and whether it is certain: the user's option, else the server's zone or UTC, whichever
+/// first explains the next run of every job with exactly one schedule.
 pub(super) fn zone(tables: &SchedulerTables, draft: &Draft) -> (Tz, bool) {
     let (asked, now) = (draft.asked.zone, draft.asked.now);
     let server = ServerZone::find_zone(&tables.server, None, now);
@@ -57,7 +58,7 @@ pub(super) fn zone(tables: &SchedulerTables, draft: &Draft) -> (Tz, bool) {
     (found.unwrap_or(zones[0]), is_sure)
 }
 
-/// A moment as PostgreSQL writes it: `2026-11-27 02:20:12.5+00`.
+/// Parses a moment in PostgreSQL's format: `2026-11-27 02:20:12.5+00`.
 pub(super) fn moment(text: &str) -> Option<Millis> {
     let text = if text.len() > 3 && text[text.len() - 3..].starts_with(['+', '-']) {
         format!("{text}:00")
@@ -67,7 +68,7 @@ pub(super) fn moment(text: &str) -> Option<Millis> {
     DateTime::parse_from_str(&text, "%Y-%m-%d %H:%M:%S%.f%:z").ok().map(|at| at.to_utc().into())
 }
 
-/// The places of an array of truth values that are set, from 0; none when none or all are, which both mean any.
+/// The indexes of the set booleans of an array, from 0; `None` if none or all are set, which both mean any.
 fn set_places(text: &str) -> Option<Vec<usize>> {
     let bits: Vec<bool> = text
         .trim_matches(['{', '}'])
@@ -79,7 +80,7 @@ fn set_places(text: &str) -> Option<Vec<usize>> {
     (!set.is_empty() && set.len() < bits.len()).then_some(set)
 }
 
-/// When a schedule fires, as its arrays say it.
+/// The times of a schedule, from its arrays.
 pub(super) struct AgentTimes {
     minutes: Option<Vec<usize>>,
     hours: Option<Vec<usize>>,
@@ -95,14 +96,14 @@ impl AgentTimes {
             minutes: array("jscminutes"),
             hours: array("jschours"),
             weekdays: array("jscweekdays"),
-            // All 31 days without the last one are any day as well.
+            // All 31 days without the "last day" flag also mean any day.
             monthdays: array("jscmonthdays").filter(|days| !(0..31).all(|day| days.contains(&day))),
             months: array("jscmonths"),
         }
     }
 
-    /// A cron of days of the month or of the week. Where both are given, both must hold: then the other days of the week are
-    /// blacked out.
+    /// A cron expression for days of the month or of the week. If both are given, both must match: then the other days
+    /// of the week become blackouts.
     pub(super) fn timing(&self) -> TimingWords {
         let list = |places: &Option<Vec<usize>>, first: usize| {
             let Some(places) = places else { return "*".to_owned() };

@@ -84,7 +84,7 @@ pub(in crate::import) const SIMPLE_COLUMNS: &[KnownKey] = &[
     read_key("times_triggered"),
 ];
 
-/// `QRTZ_SIMPROP_TRIGGERS`: triggers of calendar intervals and of daily times.
+/// `QRTZ_SIMPROP_TRIGGERS`: triggers with calendar intervals and daily times.
 pub(in crate::import) const PROPERTY_COLUMNS: &[KnownKey] = &[
     read_key("sched_name"),
     read_key("trigger_name"),

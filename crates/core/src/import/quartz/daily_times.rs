@@ -1,13 +1,13 @@
-//! Times of day that come every so many seconds between two of them, as crons: one for all hours in which the same minutes
-//! and seconds come.
+//! Translates times that repeat every so many seconds between two times of day to cron expressions: one for all hours
+//! with the same minutes and seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most schedules that one trigger may become; more are nothing that people would keep.
+/// Maximum number of schedules for one trigger; more would be unmaintainable.
 const CRONS_MAX: usize = 12;
 const DAY_SEC: u32 = 86_400;
 
-/// From a second of the day to another one, both counted, on days of the week.
+/// From one second of the day to another, both inclusive, on some days of the week.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DailyTimes {
     pub(super) first: u32,
@@ -49,7 +49,7 @@ impl DailyTimes {
         is_sound.then_some(Self { first, last, step, weekdays })
     }
 
-    /// The crons that name these times together; none when they would be too many.
+    /// The cron expressions that together name these times; `None` if there are too many.
     pub(super) fn crons(&self) -> Option<Vec<String>> {
         let mut hours: BTreeMap<u32, BTreeMap<u32, BTreeSet<u32>>> = BTreeMap::new();
         let step = usize::try_from(self.step).ok()?;
@@ -57,7 +57,7 @@ impl DailyTimes {
             let of_hour = hours.entry(time / 3_600).or_default();
             of_hour.entry(time / 60 % 60).or_default().insert(time % 60);
         }
-        // By the seconds and minutes that come in an hour.
+        // By the seconds and minutes that occur in an hour.
         let mut alike: BTreeMap<(Vec<u32>, Vec<u32>), BTreeSet<u32>> = BTreeMap::new();
         for (hour, minutes) in hours {
             let mut by_seconds: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();

@@ -1,25 +1,25 @@
-//! A `JOB_DATA` column: properties that anybody can read, or a serialised Java object that only its program can.
+//! Reads a `JOB_DATA` column: properties as text, or a serialized Java object that only its program can read.
 
 use crate::import::azkaban::properties::properties;
 
-/// How every serialised Java object begins.
+/// The first bytes of every serialized Java object.
 const SERIALIZED: &[u8] = &[0xac, 0xed, 0x00, 0x05];
-/// The class in which a map keeps its pairs.
+/// The class that holds the pairs of a map.
 const HASH_MAP: &[u8] = b"java.util.HashMap";
-/// After it come eight bytes: the size of its table, and how many pairs it has.
+/// Eight bytes follow it: the capacity of the table, and the number of pairs.
 const BLOCK_OF_EIGHT: &[u8] = &[0x77, 0x08];
 
-/// What a job or a trigger hands over.
+/// The data of a job or a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JobData {
-    /// Its pairs, by key; none when it has no data.
+    /// Pairs by key; empty without data.
     Pairs(Vec<(String, String)>),
-    /// It has data, as a serialised Java object.
+    /// Data in a serialized Java object.
     Serialized,
 }
 
 impl JobData {
-    /// Reads what stands in the column, in hexadecimal digits.
+    /// Parses the column, given in hexadecimal.
     pub(super) fn read(hex: &str) -> Self {
         let Some(bytes) = unhex(hex) else { return Self::Serialized };
         if bytes.starts_with(SERIALIZED) {
@@ -33,7 +33,7 @@ impl JobData {
         Self::Pairs(pairs)
     }
 
-    /// Its pairs; none of what cannot be read.
+    /// The pairs; empty if the data cannot be read.
     pub(super) fn pairs(&self) -> &[(String, String)] {
         match self {
             Self::Pairs(pairs) => pairs,
@@ -51,7 +51,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.map(|pair| if let [high, low] = pair { Some(high * 16 + low) } else { None }).collect()
 }
 
-/// Whether the only map in a serialised object has no pair.
+/// Whether the only map in a serialized object is empty.
 fn is_empty_map(bytes: &[u8]) -> bool {
     let find = |text: &[u8], from: usize| {
         let rest = bytes.get(from..)?;
@@ -66,7 +66,7 @@ fn is_empty_map(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A `JobDataMap` as Java serialises it, with so many pairs.
+    /// A serialized `JobDataMap` with this many pairs.
     fn serialized(pairs: u8) -> String {
         let mut bytes = SERIALIZED.to_vec();
         bytes.extend(b"sr\0\x15org.quartz.JobDataMap");

@@ -1,4 +1,4 @@
-//! Triggers of Quartz as schedules: crons, fixed rates, calendar intervals and daily times.
+//! Translates triggers of Quartz to schedules: cron expressions, fixed rates, calendar intervals and daily times.
 
 use super::columns::{CRON_COLUMNS, PROPERTY_COLUMNS, SIMPLE_COLUMNS, TRIGGER_COLUMNS};
 use super::daily_times::DailyTimes;
@@ -28,13 +28,13 @@ use chrono::Datelike as _;
 use chrono_tz::Tz;
 use std::collections::BTreeSet;
 
-/// A repeat count that never ends.
+/// The repeat count for endless repetition.
 const FOREVER: i64 = -1;
-/// A misfire instruction that fires each missed time.
+/// The misfire instruction to fire each missed time.
 const IGNORE_MISFIRES: i64 = -1;
-/// The year 2200, behind which nothing fires.
+/// The year 2200, after which nothing fires.
 const LAST_MS: i64 = 7_258_204_800_000;
-/// The last day that each month has.
+/// The last day that every month has.
 const LAST_COMMON_DAY: u32 = 28;
 
 /// The columns that name a trigger, or a job.
@@ -45,7 +45,7 @@ fn has_same(key: &[&str], row: &SchedulerRow, other: &SchedulerRow) -> bool {
     key.iter().all(|column| row.value(column) == other.value(column))
 }
 
-/// A trigger with the row that its kind has.
+/// A trigger with the row of its kind.
 pub(super) struct StoredTrigger<'a> {
     row: &'a SchedulerRow,
     at: ImportOrigin,
@@ -63,7 +63,7 @@ pub(super) fn of_job<'a>(
     own.map(|(at, row)| StoredTrigger::new(row, at, tables)).collect()
 }
 
-/// Rows whose job is not there: the database of a program that was changed by hand.
+/// Reports rows without their job: the database was changed by hand.
 pub(super) fn note_without_job(tables: &SchedulerTables, draft: &mut Draft) {
     for (at, row) in (1..).zip(tables.table_rows(TRIGGERS)) {
         if tables.table_rows(super::JOBS).iter().any(|job| has_same(&JOB_KEY, row, job)) {
@@ -82,7 +82,8 @@ pub(super) fn note_without_job(tables: &SchedulerTables, draft: &mut Draft) {
     }
 }
 
-/// The zone of triggers that name none: what the user says, else the one that all cron triggers name, else the server's.
+/// The time zone of triggers that name none: the user's option, else the one that all cron triggers share, else the
+/// server's.
 pub(super) fn zone(tables: &SchedulerTables, draft: &mut Draft) -> Tz {
     let named: BTreeSet<&str> =
         tables.table_rows(CRON).iter().map(|row| row.trimmed_value("time_zone_id")).collect();
@@ -115,7 +116,7 @@ pub(super) fn zone(tables: &SchedulerTables, draft: &mut Draft) -> Tz {
     zone
 }
 
-/// A zone as Java names it: an IANA name, or `GMT+08:00`.
+/// Parses a zone name of Java: an IANA name, or `GMT+08:00`.
 fn java_zone(word: &str) -> Option<Tz> {
     let word = word.trim();
     let offset = word.strip_prefix("GMT").filter(|rest| rest.starts_with(['+', '-']));
@@ -128,14 +129,14 @@ fn java_zone(word: &str) -> Option<Tz> {
     read_zone_word(&format!("{sign}{hours:0>2}:{minutes}"))
 }
 
-/// The moment of a column of milliseconds; 0 and less are none, and so is what no schedule reaches.
+/// The moment in a column of milliseconds; `None` for 0 and less, and for a moment out of range.
 fn moment(row: &SchedulerRow, column: &str) -> Option<Millis> {
     let at = row.number(column).filter(|at| (1..=LAST_MS).contains(at))?;
     // Schedules count in seconds.
     Some(Millis(at / 1_000 * 1_000))
 }
 
-/// Why a trigger becomes no schedule.
+/// Why a trigger cannot become a schedule.
 fn refusal(en: impl Into<String>, zh: impl Into<String>) -> BilingualSentence {
     let (en, zh) = (en.into(), zh.into());
     BilingualSentence::new(format!("its schedule is left out: {en}"), format!("其调度未迁移：{zh}"))
@@ -206,7 +207,7 @@ impl<'a> StoredTrigger<'a> {
         }
     }
 
-    /// What no schedule here could say.
+    /// Why the trigger cannot be expressed as a schedule, if so.
     fn refuse(&self) -> Option<BilingualSentence> {
         let calendar = self.row.trimmed_value("calendar_name");
         if !calendar.is_empty() {
@@ -251,7 +252,7 @@ impl<'a> StoredTrigger<'a> {
         Ok(made)
     }
 
-    /// From when until when. Crons and daily times may fire at the end itself, the others not.
+    /// Sets start and end. Cron and daily triggers may fire at the end itself, the others may not.
     fn bound(&self, kind: &str, made: &mut Schedules, now: Millis) {
         let start = moment(self.row, "start_time").filter(|start| *start > now);
         let end = moment(self.row, "end_time");
@@ -271,7 +272,7 @@ impl<'a> StoredTrigger<'a> {
         }
     }
 
-    /// So many times, every so many milliseconds.
+    /// Repeats a number of times at an interval in milliseconds.
     fn simple(&self, row: &SchedulerRow, zone: Tz) -> Result<Schedules, BilingualSentence> {
         let number = |column: &str| row.number(column);
         let (Some(count), Some(step), Some(done)) =
@@ -312,7 +313,7 @@ impl<'a> StoredTrigger<'a> {
         }))
     }
 
-    /// Every so many units of a calendar from its start.
+    /// Repeats every so many calendar units from the start.
     fn calendar_interval(
         &self,
         row: &SchedulerRow,
@@ -372,7 +373,7 @@ impl<'a> StoredTrigger<'a> {
         Interval { step, start: wall, zone }.schedules(now).ok_or_else(unknown)
     }
 
-    /// The next time in the table is one of the schedules', or somebody has to look.
+    /// Checks that the next time in the table is one of the schedules'; otherwise a note asks the user to check.
     fn compare_next_time(&self, timings: &[TimingWords], place: RowPlace<'_>, draft: &mut Draft) {
         let is_waiting =
             matches!(self.row.trimmed_value("trigger_state"), "WAITING" | "ACQUIRED" | "BLOCKED");
@@ -441,13 +442,13 @@ impl<'a> StoredTrigger<'a> {
         draft.schedule(&self.at, words, firing);
     }
 
-    /// What its misfire instruction says of times that were missed.
+    /// The policy for missed times, from the misfire instruction.
     fn misfire(&self) -> MisfirePolicy {
         let instruction = self.row.number("misfire_instr").unwrap_or(0);
         let count = self.of_kind.and_then(|row| row.number("repeat_count"));
         match (self.row.trimmed_value("trigger_type"), instruction) {
             (_, IGNORE_MISFIRES) => MisfirePolicy::All,
-            // By itself a trigger that never ends goes on with its next time.
+            // By default, an endless trigger continues with its next time.
             ("SIMPLE", 0) if count == Some(FOREVER) => MisfirePolicy::Skip,
             ("SIMPLE", 4 | 5) => MisfirePolicy::Skip,
             ("SIMPLE", _) => MisfirePolicy::Once,

@@ -1,4 +1,4 @@
-//! Airflow: what tasks become, which day they work on, and what is not carried over.
+//! Airflow: the jobs for its tasks, their data day, and what is not carried over.
 
 use super::keys::columns::{on_server, table};
 use super::{KINDS, asked, has_note, import_files, import_text, job, script};

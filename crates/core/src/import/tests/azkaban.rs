@@ -69,7 +69,7 @@ fn a_wait_without_dependencies_and_an_inner_trigger_are_told() {
     assert_eq!(made.count(Level::LeftOut), 2);
 }
 
-/// Made by the Finder: resource forks beside each file, which are no text.
+/// Created by the Finder: resource forks next to each file, which are not text.
 #[test]
 fn entries_that_macos_adds_are_left_out_and_counted_once() {
     let mac = |path: &str| Given { path: path.to_owned(), bytes: vec![0, 5, 0x16, 7, 0xff] };

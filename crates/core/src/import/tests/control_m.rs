@@ -1,4 +1,4 @@
-//! Control-M: on which days jobs run, what waits for what, and what is not carried over.
+//! Control-M: days, dependencies, and what is not carried over.
 
 use super::{has_note, import_files, import_text, job, script};
 use crate::domain::job::pool::LockMode;

@@ -1,4 +1,4 @@
-//! What was read is carried over, carried over with changes, or left out, and the report lists the last two.
+//! Each item is carried over, carried over with changes, or left out, and the report lists the last two.
 
 use super::{KINDS, asked, given, import_files};
 use crate::domain::text::lang::Lang;
@@ -17,7 +17,7 @@ fn numbers(made: &Imported, kind: CountedKind) -> Numbers {
     found.map_or([0; 4], |c| [c.read, c.carried, c.changed, c.left_out])
 }
 
-/// Every item that is not as it was stands in a note, and by its name in the report.
+/// Asserts that a note and the report name every item that was changed or left out.
 fn assert_listed(made: &Imported) {
     for item in made.items.iter().filter(|item| item.outcome != ItemOutcome::Carried) {
         let is_of = |about: &str| about == item.title || about.starts_with(&item.title);
@@ -108,7 +108,7 @@ fn the_counts_of_an_xxl_job_admin_add_up() {
     let tables = XxlTables {
         schema: XxlSchema::V3_4,
         groups: vec![group],
-        // A child of two, a schedule that never fires, a kind that nobody knows.
+        // A child of two, a schedule that never fires, an unknown kind.
         jobs: vec![
             row(1, "3", cron),
             row(2, "3", cron),

@@ -1,4 +1,4 @@
-//! DolphinScheduler: programs of the Hadoop world keep their command lines.
+//! DolphinScheduler: programs of the Hadoop ecosystem keep their command lines.
 
 use super::{has_note, import_text, job, script};
 use crate::import::{Imported, Level, System};
@@ -102,7 +102,7 @@ fn what_is_made_of_data_sources_fails_and_says_so() {
     }
 }
 
-/// A workflow that waits for `period` of another one, which fires at `cron`.
+/// A workflow that waits for `period` of another one with the schedule `cron`.
 fn waits_for(period: &str, cron: &str) -> Imported {
     let text = format!(
         r#"[{{"processDefinition": {{"code": 1, "name": "ledger"}},

@@ -1,4 +1,4 @@
-//! DolphinScheduler's own tables give what its exports give.
+//! DolphinScheduler's own tables give the same result as its exports.
 
 use super::keys::columns::{Sample, on_server, table};
 use super::{KINDS, asked, has_note, job, script};
@@ -33,7 +33,7 @@ fn rows(name: &str, rows: &[Vec<Sample<'_>>]) -> SchedulerTable {
     table(name, &rows)
 }
 
-/// The tables of a version, by the word that it has for a workflow.
+/// The tables of a version, by its word for a workflow.
 fn tables(word: &str) -> SchedulerTables {
     let code = format!("{word}_definition_code");
     let version = format!("{word}_definition_version");
@@ -77,7 +77,7 @@ fn tables(word: &str) -> SchedulerTables {
             rows(&format!("t_ds_{word}_definition"), &[workflow]),
             rows(
                 &format!("t_ds_{word}_task_relation"),
-                // The third is of a version that is gone.
+                // The third one belongs to a deleted version.
                 &[
                     edge("1", "0", "11", "2"),
                     edge("2", "11", "12", "2"),

@@ -1,5 +1,5 @@
-//! Each key of each format is heard: it changes the definition, or what is told of it. Keys that nobody knows are
-//! told of, too.
+//! Each key of each format has an effect: it changes the definition, or a note reports it. Unknown keys are reported
+//! too.
 
 mod airflow;
 mod azkaban;
@@ -16,22 +16,22 @@ use crate::import::keys::KnownKey;
 use crate::import::{Given, System};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A key and a value that says something.
+/// A key and a value with an effect.
 type Sample<'a> = (&'a str, &'a str);
 
-/// A map within a file, for which every key is tried.
+/// A map within a file, of which every key is tested.
 struct KeyCase<'a> {
     system: System,
     path: &'a str,
-    /// The tables that know its keys.
+    /// The tables with its keys.
     tables: &'a [&'a [KnownKey]],
-    /// The file around a map.
+    /// The file that surrounds a map.
     around: &'a dyn Fn(&str) -> String,
-    /// What stands in the map in any case.
+    /// The entries that the map always has.
     base: &'a [Sample<'a>],
-    /// A value for each key, other than that of `base`.
+    /// A value for each key, different from that in `base`.
     samples: &'a [Sample<'a>],
-    /// Another name of a key, and the key of `base` that is taken out when it is tried.
+    /// An alternative name of a key, and the key of `base` that is removed for its test.
     aliases: &'a [(&'a str, &'a str)],
 }
 
@@ -68,7 +68,7 @@ impl KeyCase<'_> {
     }
 }
 
-/// The definition and what is told of it, without places: a longer text moves those.
+/// The definition and the notes without places, which a longer text would move.
 fn heard(system: System, files: &[Given]) -> String {
     match import_files(system, files) {
         Ok(made) => {

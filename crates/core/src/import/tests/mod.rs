@@ -1,4 +1,4 @@
-//! What importers make of small files: nothing is carried over wrongly in silence.
+//! Imports of small files: nothing is silently imported wrong.
 
 mod airflow;
 mod azkaban;
@@ -53,7 +53,7 @@ pub(super) fn import_files(system: System, files: &[Given]) -> Result<Imported, 
     import(system, files, &asked(), KINDS)
 }
 
-/// Imports one file that is sound.
+/// Imports one valid file.
 pub(super) fn import_text(system: System, path: &str, text: &str) -> Imported {
     import_files(system, &[given(path, text)]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -67,7 +67,7 @@ pub(super) fn script(made: &Imported, code: &str) -> String {
     job(made, code).script.clone().unwrap_or_default()
 }
 
-/// Whether a note about a thing has these words, in English.
+/// Whether a note about an item contains these words, in English.
 pub(super) fn has_note(made: &Imported, about: &str, words: &str) -> bool {
     made.notes.iter().any(|note| note.about == about && note.said.en.contains(words))
 }

@@ -21,7 +21,7 @@ const DAILY: Pairs<'_> = &[
     ("time_zone", "Asia/Shanghai"),
 ];
 
-/// The procedure that is called, as the server tells of it.
+/// The called procedure, as the server describes it.
 const PARAMETERS: &[Pairs<'_>] = &[
     &[("specific_schema", "bank"), ("specific_name", "close_day"), ("parameter_name", "n")],
     &[("specific_schema", "bank"), ("specific_name", "close_day"), ("parameter_name", "word")],

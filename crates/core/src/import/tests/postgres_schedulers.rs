@@ -1,4 +1,4 @@
-//! pg_cron and pgAgent: what their jobs run, where, and after what.
+//! pg_cron and pgAgent: statements, databases and order of their jobs.
 
 use super::keys::columns::{agent_tables, on_server, table};
 use super::{KINDS, asked, has_note, job, script};
@@ -94,7 +94,7 @@ fn jobs_of_pg_cron_run_where_and_as_whom_they_ran() {
 fn steps_of_pgagent_follow_one_another() {
     let mut tables = agent_tables();
     let made = import(TableSystem::PgAgent, &tables);
-    // Which parameters a procedure of another database has is not known, so its call stays a statement.
+    // The parameters of a procedure in another database are unknown, so its call stays a statement.
     assert_eq!(job(&made, "close_a").sql, Some(SqlText::Same("CALL close_day(1)\n".to_owned())));
     assert_eq!(script(&made, "close_b"), "#!/bin/bash\necho done\n");
     assert_eq!(job(&made, "close_b").interpreter.as_deref(), Some("bash"));
@@ -113,7 +113,7 @@ fn steps_of_pgagent_follow_one_another() {
     let set = |tables: &mut SchedulerTables, table: usize, column: &str, value: &str| {
         tables.tables[table].rows[0].0.insert(column.to_owned(), Some(value.to_owned()));
     };
-    // The next run says in which zone the times are.
+    // The next run tells the time zone of the times.
     set(&mut tables, 0, "jobnextrun", "2026-11-27 18:30:00+00");
     tables.server.zone = Some("Asia/Shanghai".to_owned());
     let made = import(TableSystem::PgAgent, &tables);

@@ -1,4 +1,4 @@
-//! Quartz: what its jobs become, when its triggers fire, and what is not carried over.
+//! Quartz: its jobs, the times of its triggers, and what is not carried over.
 
 use super::keys::columns::{Sample, on_server, table};
 use super::{KINDS, NOW, asked, has_note, job, script};
@@ -208,7 +208,7 @@ fn triggers_are_schedules_at_the_same_times_or_left_out() {
     ] {
         assert!(has_note(&made, about, words), "{about}: {:?}", made.notes);
     }
-    // Data of a trigger is that of a job of its own.
+    // Data of a trigger becomes a separate job.
     let codes: Vec<&str> = made.definition.groups.iter().map(|g| g.code.as_str()).collect();
     assert_eq!(codes, ["close", "close_east"]);
     assert_eq!(job(&made, "close_east").params[0].value.as_deref(), Some("EU"));
@@ -233,7 +233,7 @@ fn daily_times_and_next_times() {
     );
     assert!(made.text.contains("cron: 0 0 18 ? * 2,3,4,5,6"), "{}", made.text);
     assert_eq!(numbers(&made, CountedKind::Schedule), [1, 1, 0, 0]);
-    // Monday 08:30 in Shanghai is a time of it, 08:15 is none.
+    // Monday 08:30 in Shanghai is one of its times, 08:15 is not.
     for (next, is_told) in [(NOW.0 + 1_800_000, false), (NOW.0 + 900_000, true)] {
         let value = Some(next.to_string());
         tables.tables[1].rows[0].0.insert("next_fire_time".to_owned(), value);

@@ -1,4 +1,4 @@
-//! Groups of executors.
+//! Converts executor groups.
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::executor::address::ExecutorUrl;
@@ -14,19 +14,19 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::{BTreeMap, BTreeSet};
 
 const GROUPS: &str = "xxl_job_group";
-/// Most addresses of one group.
+/// Maximum number of addresses of one group.
 const ADDRESSES: usize = 200;
 
-/// Executors that are to be written.
+/// An executor group to be created.
 #[derive(Clone, Debug)]
 pub struct NewExecutors {
-    /// As they are here.
+    /// The executor group.
     pub group: ExecutorGroup,
-    /// The token that they have there; none where all have one that stands in the admin's settings.
+    /// The token in the source; none if all use the one in the admin's settings.
     pub token: Option<SecretString>,
 }
 
-/// All of them, and which of them each key means.
+/// All executor groups, and the group for each key.
 #[derive(Debug)]
 pub(super) struct ImportedExecutors {
     beyond: Beyond,
@@ -62,7 +62,7 @@ impl ImportedExecutors {
         draft.begin_item(CountedKind::ExecutorGroup, &at, word);
         match self.beyond {
             Beyond::Written => draft.carry_item(),
-            // The note of what people are to do says it.
+            // The note about manual steps says it.
             Beyond::Told => draft.leave_item_out(),
         }
         let app = AppName::parse(word).unwrap_or_else(|_| {
@@ -101,13 +101,13 @@ impl ImportedExecutors {
         let title: String = row.title.split_whitespace().collect::<Vec<_>>().join(" ");
         let title: String = title.chars().filter(|c| !c.is_control()).take(100).collect();
         let title = if title.is_empty() { app.to_string() } else { title };
-        // There any user with the right to the job may name them.
+        // In XXL-JOB any user with the permission for the job may use them.
         let access = GroupAccess::default();
         let group = ExecutorGroup { app_name: app.clone(), title, addressing, glue, access };
         self.made.insert(app, NewExecutors { group, token });
     }
 
-    /// Keys of groups that are not there: their jobs fail here as they did.
+    /// Keys of groups that do not exist: their jobs fail here, as they did.
     fn strays(&mut self, tables: &XxlTables, draft: &mut Draft) {
         for job in &tables.jobs {
             if self.by_id.contains_key(&job.job_group) {
@@ -131,12 +131,12 @@ impl ImportedExecutors {
         }
     }
 
-    /// The executors of a job.
+    /// The executor group of a job.
     pub(super) fn app_of(&self, id: i64) -> AppName {
         self.by_id.get(&id).cloned().unwrap_or_else(|| fitting("missing", id))
     }
 
-    /// What is to be done with them by people.
+    /// Reports the manual steps.
     pub(super) fn report_executors(&self, draft: &mut Draft) {
         for NewExecutors { group, token } in self.made.values() {
             let at = ImportOrigin::new(GROUPS, 0);
@@ -165,7 +165,7 @@ impl ImportedExecutors {
     }
 }
 
-/// The command that makes a group.
+/// The command that creates a group.
 fn command(group: &ExecutorGroup, has_token: bool) -> String {
     let mut text = format!(
         "procession executor-group add {} --title {}",
@@ -188,12 +188,12 @@ fn command(group: &ExecutorGroup, has_token: bool) -> String {
     text
 }
 
-/// For a shell.
+/// Quotes a word for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A name that executors can have, near a word.
+/// A valid app name, derived from a word.
 fn fitting(word: &str, id: i64) -> AppName {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let near: String = word.chars().filter(|c| fits(*c)).take(40).collect();
@@ -212,7 +212,7 @@ fn addressing(row: &XxlGroup, at: &ImportOrigin, app: &AppName, draft: &mut Draf
     let mut good = BTreeSet::new();
     let mut bad = Vec::new();
     for (place, word) in (1..).zip(words) {
-        // It may hold a password; its place says which it is.
+        // The address may contain a password; its index identifies it.
         match ExecutorUrl::parse(word) {
             Ok(url) if good.len() < ADDRESSES => drop(good.insert(url)),
             Ok(_) => bad.push(format!("{place}: too many")),

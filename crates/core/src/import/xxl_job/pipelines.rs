@@ -5,16 +5,16 @@
 use crate::domain::xxl::xxl_tables::XxlJob;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What a child with several parents waits for.
+/// The join of a child with several parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildJoin {
-    /// The first of them to succeed, which is as near to XXL-JOB as one run can be.
+    /// The first parent to succeed, which is the closest to XXL-JOB within one run.
     Any,
     /// All parents: XXL-JOB cannot express this, but it is usually intended.
     All,
 }
 
-/// A child id that leads nowhere.
+/// An invalid child id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stray {
     /// No such job.
@@ -23,46 +23,46 @@ pub(super) enum Stray {
     Word(String),
     /// The job itself.
     Itself,
-    /// Said before.
+    /// A repetition.
     Twice(i64),
 }
 
-/// Jobs, by their place in the list, and what the success of each starts.
+/// Jobs, by their index, and the children that the success of each starts.
 #[derive(Debug)]
 pub(super) struct Links {
     pub(super) children: Vec<Vec<usize>>,
     pub(super) parents: Vec<Vec<usize>>,
-    /// By the place of the job that says it.
+    /// Invalid child ids by the index of their job.
     pub(super) strays: Vec<(usize, Stray)>,
 }
 
-/// Jobs that run together.
+/// Jobs that run in one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pipeline {
-    /// What starts it; the first gives it its name and schedule.
+    /// Its roots; the first gives the pipeline its name and schedule.
     pub(super) roots: Vec<usize>,
     /// Its jobs, roots first.
     pub(super) members: Vec<usize>,
-    /// Parent and child.
+    /// Pairs of parent and child.
     pub(super) edges: Vec<(usize, usize)>,
-    /// What children wait for.
+    /// The join of children.
     pub(super) join: ChildJoin,
 }
 
-/// All pipelines, and what could not be kept.
+/// All pipelines, and the links that could not be kept.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PipelinePlan {
     pub(super) pipelines: Vec<Pipeline>,
-    /// Parent and child of each edge that was left out because it closes a circle.
+    /// Parent and child of each edge that was dropped because it closes a cycle.
     pub(super) circles: BTreeSet<(usize, usize)>,
-    /// First roots of what was to become one pipeline and could not, because its schedules differ.
+    /// First roots of pipelines that could not be combined because their schedules differ.
     pub(super) apart: Vec<usize>,
 }
 
-/// More jobs than this, counted in each pipeline that they stand in, are not written.
+/// Maximum number of jobs, counted in each pipeline that contains them.
 pub(super) const MOST: usize = 100_000;
 
-/// There would be too many.
+/// The maximum is exceeded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
@@ -106,8 +106,8 @@ impl Links {
         Ok(())
     }
 
-    /// What starts by itself, or by hand because nothing else starts it; of a circle that nothing leads
-    /// into, the job with the smallest id.
+    /// Jobs that start by themselves, or by hand because nothing else starts them; of a cycle that nothing leads into,
+    /// the job with the smallest id.
     fn roots(&self, jobs: &[XxlJob]) -> Vec<usize> {
         let starts = |at: &usize| is_scheduled(&jobs[*at]) || self.parents[*at].is_empty();
         let mut roots: Vec<usize> = (0..jobs.len()).filter(starts).collect();
@@ -131,8 +131,7 @@ impl Links {
         }
     }
 
-    /// What is reached from these, in the order of a walk that goes deep first, without the edges that
-    /// lead back onto the way to where they start.
+    /// The jobs reachable from these, in depth-first order, without the edges that lead back onto the current path.
     fn walk_links(
         &self,
         roots: &[usize],
@@ -148,7 +147,7 @@ impl Links {
             }
             state.insert(root, VisitState::OnTheWay);
             made.members.push(root);
-            // A job and how many of its children were looked at.
+            // A job and the number of its children visited so far.
             let mut way = vec![(root, 0)];
             while let Some((at, next)) = way.last_mut() {
                 let (at, found) = (*at, self.children[*at].get(*next).copied());
@@ -182,12 +181,12 @@ enum VisitState {
     Done,
 }
 
-/// Whether a job has a schedule, be it switched off.
+/// Whether a job has a schedule, including a disabled one.
 pub(super) fn is_scheduled(job: &XxlJob) -> bool {
     !matches!(job.schedule_type.trim(), "" | "NONE") && !job.schedule_conf.trim().is_empty()
 }
 
-/// What two jobs that start at the same moments have in common.
+/// The settings that two jobs share if they start at the same moments.
 fn start_settings(job: &XxlJob) -> Option<(&str, &str, &str, bool)> {
     let (ty, conf) = (job.schedule_type.trim(), job.schedule_conf.trim());
     is_scheduled(job).then(|| (ty, conf, job.misfire.trim(), job.trigger_status == 1))
@@ -226,7 +225,7 @@ pub(super) fn plan_links(
     Ok(plan)
 }
 
-/// Roots that share a descendant, or are one another's, together.
+/// Groups roots that share a descendant or reach each other.
 fn components(links: &Links, roots: &[usize]) -> Vec<Vec<usize>> {
     let mut of = vec![usize::MAX; links.children.len()];
     for start in 0..of.len() {
@@ -246,7 +245,7 @@ fn components(links: &Links, roots: &[usize]) -> Vec<Vec<usize>> {
     for &root in roots {
         together.entry(of[root]).or_default().push(root);
     }
-    // A root that another one leads to starts nothing by itself here; who has no parent comes first.
+    // A root that another one reaches starts nothing by itself here; roots without parents come first.
     for roots in together.values_mut() {
         roots.sort_by_key(|&at| (!links.parents[at].is_empty(), at));
     }
@@ -258,7 +257,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `id schedule children`, a job in each line.
+    /// One job per line: `id schedule children`.
     fn jobs(lines: &[(i64, &str, &str)]) -> Vec<XxlJob> {
         let one = |(id, conf, children): &(i64, &str, &str)| XxlJob {
             id: *id,
@@ -313,7 +312,7 @@ mod tests {
 
     #[test]
     fn circles_are_cut_and_never_followed() {
-        // A > B > A, both by hand alone; and one that a schedule leads into.
+        // A > B > A, both started by hand; and a cycle that a schedule leads into.
         let (any, plan) = shown(
             &[(1, "", "2"), (2, "", "1"), (3, "0 0 2 * * ?", "4"), (4, "", "5"), (5, "", "4,3")],
             ChildJoin::Any,
@@ -346,7 +345,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever points where: it ends, every job stands somewhere, and no pipeline has a circle.
+        /// For any links: it terminates, every job is in a pipeline, and no pipeline has a cycle.
         #[test]
         fn any_ids_become_pipelines_without_circles(
             rows in prop::collection::vec((any::<bool>(), prop::collection::vec(0_i64..14, 0..4)), 1..12),

@@ -1,4 +1,4 @@
-//! When pipelines start: cron and fixed rates in the zone of the admin's machine, which no table names.
+//! Converts schedules: cron and fixed rates in the time zone of the admin's machine, which no table names.
 
 use crate::domain::id::GroupCode;
 use crate::domain::schedule::cron::Cron;
@@ -16,7 +16,7 @@ use crate::import::xxl_job::{origin, title, work};
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
 
-/// Where most of its admins are, and what its own configuration says.
+/// The zone of most XXL-JOB installations, and of its own configuration.
 const USUAL: Tz = Tz::Asia__Shanghai;
 /// Maximum number of next times compared with a zone; more add no information.
 const SAMPLE: usize = 500;
@@ -59,7 +59,7 @@ pub(super) fn find_zone(
     (zone, Some((said, cure)))
 }
 
-/// Next times that the table has of cron jobs, and how many of them are none in a zone.
+/// The number of next times of cron jobs in the table, and of those that contradict a zone.
 fn against(jobs: &[XxlJob], zone: Tz) -> (usize, usize) {
     let fires = |job: &XxlJob| {
         let is_cron = job.schedule_type.trim() == "CRON" && job.trigger_status == 1;
@@ -72,8 +72,8 @@ fn against(jobs: &[XxlJob], zone: Tz) -> (usize, usize) {
     (holds.len(), holds.iter().filter(|holds| !**holds).count())
 }
 
-/// Adds the schedule of a pipeline, as far as there is the like here. `fixed` are parameters that it
-/// hands to its batches.
+/// Adds the schedule of a pipeline, as far as there is an equivalent. `fixed` are parameters that it passes to its
+/// batches.
 pub(super) fn add_schedule(
     job: &XxlJob,
     group: &GroupCode,
@@ -93,7 +93,7 @@ pub(super) fn add_schedule(
             "FIRE_ONCE_NOW" => MisfirePolicy::Once,
             _ => MisfirePolicy::Skip,
         }),
-        // There, too, the block strategy of each job alone keeps runs apart.
+        // In XXL-JOB, too, only the block strategy of each job separates runs.
         overlap: Some(Overlap::Parallel),
         notify_email,
         owner: work::owner(job),
@@ -107,7 +107,7 @@ pub(super) fn add_schedule(
 fn timing(job: &XxlJob, zone: Tz, draft: &mut Draft, group: &GroupCode) -> Option<TimingWords> {
     let (kind, conf) = (job.schedule_type.trim(), job.schedule_conf.trim());
     let seconds = conf.parse::<i64>().ok().filter(|sec| *sec > 0);
-    // Its grid goes on from where it was, in whole seconds.
+    // The fixed rate continues from its current phase, in whole seconds.
     let start = (job.next_time > 0).then(|| {
         let at = Millis(job.next_time / 1_000 * 1_000);
         wall_at(at, zone).format("%Y-%m-%dT%H:%M:%S").to_string()

@@ -1,4 +1,4 @@
-//! Users: an administrator everywhere, others in the pipelines of the executors that they had.
+//! Converts users: administrators everywhere, others in the pipelines that use their executors.
 
 use crate::domain::access::legacy_password::Legacy;
 use crate::domain::access::user::UserName;
@@ -13,18 +13,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const USERS: &str = "xxl_job_user";
 
-/// A user that is to be written.
+/// A user to be created.
 #[derive(Clone, Debug)]
 pub struct ImportedUser {
     /// The name to log in with.
     pub name: UserName,
-    /// What is known of the password.
+    /// The stored form of the password.
     pub password: Option<Legacy>,
-    /// What the user may do.
+    /// The permissions.
     pub grants: Vec<Grant>,
 }
 
-/// The users of the table. `reached` are the executors that each group asks something of.
+/// The users of the table. `reached` are the executors that each group uses.
 pub(super) fn users(
     tables: &XxlTables,
     reached: &BTreeMap<GroupCode, BTreeSet<i64>>,
@@ -54,7 +54,7 @@ pub(super) fn users(
         }
         match beyond {
             Beyond::Written => draft.carry_item(),
-            // The note of all users says it.
+            // The note about all users says it.
             Beyond::Told => draft.leave_item_out(),
         }
         made.insert(user.name.clone(), user);

@@ -1,4 +1,4 @@
-//! What a job does: a bean that is called, or a script that is sent.
+//! Converts the work of a job: a handler that is called, or a script that is sent.
 
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::executor::route::RouteStrategy;
@@ -17,23 +17,23 @@ use std::collections::BTreeMap;
 const RETRIES: u32 = 100;
 /// XXL-JOB checks for failures every ten seconds.
 const RETRY_DELAY_SEC: u32 = 10;
-/// Most addresses that a job may have here.
+/// Maximum number of addresses of a job.
 const ADDRESSES: usize = 50;
-/// The name of the one parameter that a job has there.
+/// The name of a job's only parameter.
 const PARAM: &str = "param";
-/// What is called where nothing was named: executors answer that they do not know it, as they did.
+/// The handler name for a job that names none: executors refuse it, as they did.
 const NOBODY: &str = "(none)";
-/// What opens batches in Procession's own executor.
+/// The handler of Procession's own executor, which opens batches.
 const OURS: &str = "queueDispatcherHandler";
 
-/// Who answers for it.
+/// The owner.
 pub(super) fn owner(job: &XxlJob) -> Option<String> {
     let line = job.author.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).take(100).collect();
     (!line.is_empty()).then_some(line)
 }
 
-/// Recipients of notifications: the words that cannot be addresses, and those that can.
+/// Recipients of notifications: first the words that are not addresses, then the addresses.
 pub(super) fn recipients(job: &XxlJob) -> (Vec<String>, Vec<String>) {
     let words =
         job.alarm_email.split([',', ';', '，']).map(str::trim).filter(|word| !word.is_empty());
@@ -49,8 +49,8 @@ pub(super) fn recipients(job: &XxlJob) -> (Vec<String>, Vec<String>) {
     (bad, all)
 }
 
-/// Fills a job in. What its parameter cannot say as a value of a definition goes into `fixed`, by the name
-/// of the batch's parameter that it becomes.
+/// Completes a job. A parameter value that a definition cannot express goes into `fixed`, by the name of the batch
+/// parameter that replaces it.
 pub(super) fn fill_job(
     mut def: JobDef,
     job: &XxlJob,
@@ -164,7 +164,7 @@ fn read_body(
     }
 }
 
-/// A job that orders batches of a Procession, which may be this one.
+/// A job that orders batches of a Procession installation, which may be this one.
 fn say_ours(job: &XxlJob, say: &mut dyn FnMut(Level, BilingualSentence, BilingualSentence)) {
     let param: String = job.param.split_whitespace().collect::<Vec<_>>().join(" ");
     let said = BilingualSentence::new(
@@ -180,7 +180,7 @@ fn say_ours(job: &XxlJob, say: &mut dyn FnMut(Level, BilingualSentence, Bilingua
     say(Level::Look, said, cure);
 }
 
-/// What is asked of a word that XXL-JOB does not know: it takes the first of its own.
+/// The block strategy; XXL-JOB replaces an unknown word by its first strategy.
 fn block(
     job: &XxlJob,
     say: &mut dyn FnMut(Level, BilingualSentence, BilingualSentence),
@@ -240,8 +240,8 @@ fn route(
     route
 }
 
-/// The one parameter of a job. `${` means something in the value of a definition, and nothing there: such a
-/// text is handed over by the batch, where it is taken as it is.
+/// The only parameter of a job. `${` is a reference in a definition, and plain text in XXL-JOB: such a text is passed
+/// by the batch, where it is taken verbatim.
 fn param(job: &XxlJob, fixed: &mut BTreeMap<String, String>) -> Option<Param> {
     let text = job.param.as_str();
     if text.is_empty() {
@@ -257,12 +257,12 @@ fn param(job: &XxlJob, fixed: &mut BTreeMap<String, String>) -> Option<Param> {
     Some(Param { name: PARAM.to_owned(), value: Some(value), ..Param::default() })
 }
 
-/// A parameter without which no batch of its group is opened.
+/// A parameter that every batch of the group must provide.
 pub(super) fn required(name: &str) -> ParamDecl {
     ParamDecl { value: None, need: ParamNeed::Required, ..ParamDecl::plain(name, "") }
 }
 
-/// A text that nobody hands over but who starts the batch.
+/// Reports a text that must be provided when a batch is started.
 pub(super) fn say_fixed(job: &XxlJob, names: &[&str], draft: &mut Draft) {
     let list = names.join(", ");
     let said = (

@@ -1,10 +1,10 @@
-//! What is laid out apart from the rest: groups, and what hangs together within one.
+//! Splits a picture into parts that are laid out separately: groups, and connected components within a group.
 
 use crate::picture::view::DagView;
 use std::collections::HashMap;
 
-/// Nodes that are laid out beside the others: those of each group, where there are several. What
-/// stands in no group stands with the first that waits for it.
+/// The sets of nodes that are laid out next to each other: those of each group, if there are several. A node without a
+/// group joins its first dependent.
 pub(super) fn bands(view: &DagView) -> Vec<Vec<usize>> {
     if view.groups.len() < 2 {
         return vec![(0..view.nodes.len()).collect()];
@@ -26,7 +26,7 @@ pub(super) fn bands(view: &DagView) -> Vec<Vec<usize>> {
     bands
 }
 
-/// What hangs together among `band`, the largest part first; each is laid out by itself.
+/// The connected components of `band`, largest first; each is laid out separately.
 pub(super) fn parts(view: &DagView, band: &[usize]) -> Vec<Vec<usize>> {
     let mut near = vec![Vec::new(); view.nodes.len()];
     let mut open = vec![false; view.nodes.len()];
@@ -54,7 +54,7 @@ pub(super) fn parts(view: &DagView, band: &[usize]) -> Vec<Vec<usize>> {
     parts
 }
 
-/// Groups such that a group and those in it stand together.
+/// Groups in an order in which a group and its subgroups are adjacent.
 pub(super) fn nested(view: &DagView) -> Vec<&str> {
     let mut order: Vec<&str> = Vec::new();
     let mut open: Vec<&str> =
@@ -67,7 +67,7 @@ pub(super) fn nested(view: &DagView) -> Vec<&str> {
     order
 }
 
-/// How many frames lie within one another at the deepest place; 0 where there is no frame.
+/// The maximum nesting of frames; 0 without frames.
 pub(super) fn depth(view: &DagView) -> usize {
     if view.groups.len() < 2 {
         return 0;

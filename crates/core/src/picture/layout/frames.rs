@@ -1,12 +1,12 @@
-//! The frames of groups.
+//! Computes the frames of groups.
 
 use crate::picture::layout::bands::nested;
 use crate::picture::view::DagView;
 use std::collections::HashMap;
 
-/// Room between a frame and what stands in it.
+/// Space between a frame and its content.
 pub(super) const FRAME_PAD: f64 = 18.0;
-/// Room for the name of a frame.
+/// Space for the name of a frame.
 pub(super) const FRAME_HEAD: f64 = 24.0;
 
 /// A frame around the boxes and frames of each group, inner ones first.

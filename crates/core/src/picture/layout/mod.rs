@@ -1,9 +1,8 @@
-//! Where everything stands: layers along the arrows, few crossings, straight long arrows.
+//! Computes positions: layers along the edges, few crossings, straight long edges.
 //!
-//! The method is Sugiyama's: layers (`ranks`), long arrows cut into steps (`net`), order within a
-//! layer (`order`), coordinates (`place`). Written here because the crates that do it (rust-sugiyama
-//! 0.4 and ports of dagre) give points for nodes alone, not the ways of the arrows, and know no
-//! groups.
+//! The method is Sugiyama's: layers (`ranks`), long edges cut into steps (`net`), order within a layer (`order`),
+//! coordinates (`place`). It is implemented here because the available crates (rust-sugiyama 0.4 and ports of dagre)
+//! compute positions of nodes only, not routes of edges, and do not support groups.
 
 mod bands;
 mod frames;
@@ -21,14 +20,14 @@ use frames::{FRAME_HEAD, FRAME_PAD, frames};
 use net::Net;
 use stack::Stack;
 
-/// Room around the picture.
+/// Margin around the picture.
 const MARGIN: f64 = 24.0;
-/// Room between two layers, before arrows ask for more.
+/// Space between two layers, before edges require more.
 const LAYER_GAP: f64 = 48.0;
-/// Size of the words that say when an arrow lets its target go on, and the most room they get.
+/// Font size of an edge's condition, and the maximum space for it.
 pub(super) const CONDITION_SIZE: f64 = 10.0;
 pub(super) const LONGEST_CONDITION: f64 = 140.0;
-/// Room between two frames.
+/// Space between two frames.
 const FRAME_GAP: f64 = 36.0;
 
 /// A rectangle, in pixels from the upper left corner.
@@ -51,23 +50,22 @@ impl Rect {
 pub(super) struct Layout {
     /// Parallel to the nodes of the view.
     pub(super) boxes: Vec<Rect>,
-    /// Parallel to its arrows: from the border of one box to the border of the other.
+    /// Parallel to the edges of the view: from the border of one box to the border of the other.
     pub(super) routes: Vec<Vec<(i64, i64)>>,
-    /// Parallel to its groups; `None` where there is one group only, which needs no frame.
+    /// Parallel to the groups of the view; `None` if there is only one group, which needs no frame.
     pub(super) frames: Vec<Option<Rect>>,
     pub(super) width: i64,
     pub(super) height: i64,
 }
 
-/// A length along the arrows and one across them; what they mean on the screen depends on the
-/// direction.
+/// A length along the edges and one across them; the direction decides which one is horizontal.
 #[derive(Clone, Copy, Debug)]
 struct LayoutSpan {
     from: f64,
     to: f64,
 }
 
-/// Lays out `view`, whose nodes are of these sizes.
+/// Lays out `view`, given the sizes of its nodes.
 pub(super) fn layered(view: &DagView, sizes: &[Size], direction: ArrowDirection) -> Layout {
     let ranks = ranks::ranks(view);
     let columns = columns(view, sizes, &ranks, direction);
@@ -119,7 +117,7 @@ fn columns(
     let mut gaps = vec![LAYER_GAP; layers];
     for edge in &view.edges {
         if edge.condition != SUCCESS {
-            // Room for the words above the arrow.
+            // Space for the condition above the edge.
             let words = width(&edge.condition, CONDITION_SIZE) + 24.0;
             let gap = &mut gaps[ranks[edge.source]];
             *gap = gap.max(words.min(LONGEST_CONDITION + 24.0));
@@ -137,14 +135,14 @@ fn columns(
     columns
 }
 
-/// Which end of an arrow.
+/// An end of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ArrowEnd {
     Leaving,
     Coming,
 }
 
-/// Everything along and across, before it is turned to the direction.
+/// All positions along and across, before the direction is applied.
 struct LayoutSpans<'a> {
     ranks: &'a [usize],
     columns: &'a [LayoutSpan],
@@ -153,7 +151,7 @@ struct LayoutSpans<'a> {
 }
 
 impl LayoutSpans<'_> {
-    /// The points of each arrow: out of one box, through each layer between, into the other.
+    /// The points of each edge: out of one box, through each layer in between, into the other.
     fn routes(&self, view: &DagView, ways: &[Vec<(usize, f64)>]) -> Vec<Vec<(f64, f64)>> {
         let leaving = self.ports(view, ways, ArrowEnd::Leaving);
         let coming = self.ports(view, ways, ArrowEnd::Coming);
@@ -174,8 +172,8 @@ impl LayoutSpans<'_> {
         routes
     }
 
-    /// How far from the middle of its box's side each arrow starts or ends: spread a little, in the
-    /// order of where they go, so that they do not cross at the box.
+    /// Where each edge starts or ends, as a distance from the middle of the box's side: spread in the order of their
+    /// other ends, so that they do not cross at the box.
     fn ports(&self, view: &DagView, ways: &[Vec<(usize, f64)>], end: ArrowEnd) -> Vec<f64> {
         let mut at_box: Vec<Vec<(f64, usize)>> = vec![Vec::new(); self.centres.len()];
         for (i, edge) in view.edges.iter().enumerate() {
@@ -216,7 +214,7 @@ impl LayoutSpans<'_> {
         let boxes: Vec<[f64; 4]> = (0..sizes.len())
             .map(|i| {
                 let ((x, y), column) = (corner(i), self.columns[self.ranks[i]]);
-                // In a row of boxes one under the other all are as wide as the widest.
+                // In a column of boxes, all are as wide as the widest.
                 let w = match direction {
                     ArrowDirection::Lr => column.to - column.from,
                     ArrowDirection::Tb => sizes[i].w,
@@ -253,7 +251,7 @@ impl LayoutSpans<'_> {
     }
 }
 
-/// Whether a node stands in the first layer, before all jobs.
+/// Whether a node is in the first layer, before all jobs.
 fn is_external(view: &DagView, i: usize) -> bool {
     view.nodes[i].kind == PictureNodeKind::External
 }

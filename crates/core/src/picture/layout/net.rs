@@ -1,8 +1,8 @@
-//! Nodes in layers, with long arrows cut into one step per layer.
+//! Nodes in layers, with long edges cut into one step per layer.
 
 use crate::picture::view::DagView;
 
-/// A vertex is a node of the view, or a step of a long arrow on its way through a layer.
+/// A vertex is a node of the view, or a step of a long edge in a layer.
 #[derive(Clone, Debug)]
 pub(super) struct Net {
     /// Vertices of each layer, in order.
@@ -11,16 +11,16 @@ pub(super) struct Net {
     pub(super) before: Vec<Vec<usize>>,
     /// Neighbours of each vertex in the layer after.
     pub(super) after: Vec<Vec<usize>>,
-    /// Which node of the view a vertex is; `None` for a step.
+    /// The node of the view that a vertex stands for; `None` for a step.
     pub(super) node: Vec<Option<usize>>,
-    /// Long arrows: their place in the view, and for each layer between its vertex.
+    /// Long edges: index in the view, and the vertex in each layer in between.
     steps: Vec<(usize, Vec<(usize, usize)>)>,
 }
 
 impl Net {
-    /// The net of some nodes of `view`. The number of steps is limited to twice that of nodes and
-    /// arrows: where 2,000 jobs run in a chain and every tenth waits for the first, they would be
-    /// half a million. The longest arrows go without, and are drawn in one bend.
+    /// Builds the net of some nodes of `view`. The number of steps is limited to twice the number of nodes and edges:
+    /// with 2,000 jobs in a chain of which every tenth depends on the first, there would be half a million. The longest
+    /// edges get no steps, and are drawn with one bend.
     pub(super) fn from_view(view: &DagView, nodes: &[usize], ranks: &[usize]) -> Self {
         let layers = nodes.iter().map(|n| ranks[*n] + 1).max().unwrap_or(0);
         let mut net = Self {
@@ -82,7 +82,7 @@ impl Net {
         self.before[to].push(from);
     }
 
-    /// Writes the places of the vertices to the nodes and arrows of the view.
+    /// Copies the positions of the vertices to the nodes and edges of the view.
     pub(super) fn write_places(
         &self,
         places: &[f64],

@@ -1,14 +1,14 @@
-//! The order of the vertices within each layer: few crossings.
+//! Orders the vertices within each layer so that few edges cross.
 
 use crate::picture::layout::net::Net;
 
-/// Vertices and arrows that all sweeps together may look at: some 24 sweeps over 2,000 jobs with
-/// 6,000 dependencies, fewer over more, never fewer than 4.
+/// Maximum number of vertices and edges that all sweeps together examine: about 24 sweeps over 2,000 jobs with 6,000
+/// dependencies, fewer over more, never fewer than 4.
 const EFFORT: usize = 500_000;
 
-/// Orders the layers by sweeps forth and back in which each vertex moves to the mean of its
-/// neighbours, then by swapping neighbours wherever that helps. Where the sweeps end depends on
-/// where they start, so they start from the sources and from the sinks. The best order met is kept.
+/// Orders the layers by sweeps in both directions, in which each vertex moves to the mean of its neighbours, then by
+/// swapping neighbours wherever that helps. The result depends on the starting order, so the sweeps start once from the
+/// sources and once from the sinks. The best order found is kept.
 pub(super) fn reduce_crossings(net: &mut Net) {
     let size = net.node.len() + net.after.iter().map(Vec::len).sum::<usize>();
     let sweeps = (EFFORT / size.max(1)).clamp(4, 48) / 2;
@@ -25,7 +25,7 @@ pub(super) fn reduce_crossings(net: &mut Net) {
     }
 }
 
-/// The best order that so many sweeps meet, and its crossings.
+/// The best order within this number of sweeps, and its crossings.
 fn sweep(net: &mut Net, first: SweepSide, sweeps: usize) -> (usize, Vec<Vec<usize>>) {
     let mut at = places(net);
     let mut best = net.layers.clone();
@@ -64,8 +64,7 @@ impl SweepSide {
     }
 }
 
-/// A first order: depth first from the sources, or from the sinks, so that what hangs together
-/// stands together.
+/// The starting order: depth first from the sources or the sinks, so that connected vertices are next to each other.
 fn start(net: &mut Net, from: SweepSide) {
     net.layers.iter_mut().for_each(|layer| layer.sort_unstable());
     let mut rank = vec![0; net.node.len()];
@@ -85,7 +84,7 @@ fn start(net: &mut Net, from: SweepSide) {
                 continue;
             }
             layers[rank[at]].push(at);
-            // Both ways, so that all sources of one job come next to one another.
+            // Both directions, so that all sources of one job are next to each other.
             open.extend(net.before[at].iter().rev().filter(|v| !seen[**v]));
             open.extend(net.after[at].iter().rev().filter(|v| !seen[**v]));
         }
@@ -93,7 +92,7 @@ fn start(net: &mut Net, from: SweepSide) {
     net.layers = layers;
 }
 
-/// The place of each vertex in its layer.
+/// The position of each vertex in its layer.
 fn places(net: &Net) -> Vec<usize> {
     let mut at = vec![0; net.node.len()];
     for layer in &net.layers {
@@ -102,8 +101,8 @@ fn places(net: &Net) -> Vec<usize> {
     at
 }
 
-/// One sweep: layer by layer each vertex goes to the mean place of its neighbours on `side`; one
-/// without neighbours there stays where it is.
+/// One sweep: layer by layer, each vertex moves to the mean position of its neighbours on `side`; a vertex without
+/// neighbours there does not move.
 fn sweep_once(net: &mut Net, at: &mut [usize], side: SweepSide) {
     let count = net.layers.len();
     for step in 1..count {
@@ -129,7 +128,7 @@ fn mean_place(near: &[usize], at: &[usize]) -> Option<f64> {
     (!near.is_empty()).then(|| sum as f64 / near.len() as f64)
 }
 
-/// Swaps two neighbours in a layer where that means fewer crossings, twice through all layers.
+/// Swaps two neighbours in a layer if that reduces crossings, in two passes over all layers.
 fn swap_neighbours(net: &mut Net, at: &mut [usize]) {
     for _ in 0..2 {
         let mut changed = false;
@@ -153,8 +152,8 @@ fn swap_neighbours(net: &mut Net, at: &mut [usize]) {
     }
 }
 
-/// Crossings between the arrows of two neighbours, the first standing before the second. Vertices
-/// with very many arrows are left where the mean put them: to compare two of 1,000 costs a million.
+/// Crossings between the edges of two neighbours, in their current order. Vertices with very many edges keep their mean
+/// position: comparing two with 1,000 edges takes a million steps.
 fn between(first: &[usize], second: &[usize], at: &[usize]) -> usize {
     if first.len() * second.len() > 400 {
         return 0;
@@ -162,7 +161,7 @@ fn between(first: &[usize], second: &[usize], at: &[usize]) -> usize {
     first.iter().map(|a| second.iter().filter(|b| at[**b] < at[*a]).count()).sum()
 }
 
-/// All crossings, layer by layer, by counting inversions in a Fenwick tree.
+/// All crossings, layer by layer, counted as inversions with a Fenwick tree.
 fn crossings(net: &Net, at: &[usize]) -> usize {
     let mut sum = 0;
     for (rank, layer) in net.layers.iter().enumerate() {

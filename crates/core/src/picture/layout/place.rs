@@ -1,17 +1,17 @@
-//! Coordinates across the layers: each node as near to its neighbours as order and space permit.
+//! Computes coordinates across the layers: each node as close to its neighbours as order and space permit.
 
 use crate::picture::layout::net::Net;
 
-/// Room between two boxes.
+/// Space between two boxes.
 pub(super) const BOX_GAP: f64 = 18.0;
-/// Room between an arrow passing through and a box.
+/// Space between a passing edge and a box.
 const STEP_GAP: f64 = 14.0;
-/// Room between two arrows passing through.
+/// Space between two passing edges.
 const WAY_GAP: f64 = 9.0;
-/// Sweeps over all layers; more change nothing that one would see.
+/// Number of sweeps over all layers; more make no visible difference.
 const SWEEPS: usize = 16;
 
-/// The middle of each vertex across the layers, the least at half its width.
+/// The centre of each vertex across the layers; the smallest is half its width.
 pub(super) fn place(net: &Net, widths: &[f64]) -> Vec<f64> {
     let half = |v: usize| net.node[v].map_or(0.0, |node| widths[node] / 2.0);
     let apart = |a: usize, b: usize| {
@@ -23,7 +23,7 @@ pub(super) fn place(net: &Net, widths: &[f64]) -> Vec<f64> {
         half(a) + half(b) + gap
     };
     let mut at = vec![0.0; net.node.len()];
-    // For each layer how far each vertex is at least from the first.
+    // The minimum distance of each vertex from the first one of its layer.
     let offsets: Vec<Vec<f64>> = net
         .layers
         .iter()
@@ -57,11 +57,11 @@ pub(super) fn place(net: &Net, widths: &[f64]) -> Vec<f64> {
     at
 }
 
-/// Moves one layer: of all places that keep its order and distances, those with the least sum of
-/// squared distances to where its vertices want to be. Neighbours that want the same place form
-/// blocks (pool adjacent violators), so one pass finds it.
+/// Places one layer: of all placements with the same order and minimum distances, the one with the least sum of squared
+/// distances to the wanted positions. Neighbours that want the same position form blocks (pool adjacent violators), so
+/// one pass finds it.
 fn settle(net: &Net, layer: &[usize], offsets: &[f64], sides: &[&Vec<Vec<usize>>], at: &mut [f64]) {
-    // Each block: its weight, the weighted sum of wishes, and how many vertices it holds.
+    // Each block: its weight, the weighted sum of wanted positions, and its number of vertices.
     let mut blocks: Vec<(f64, f64, usize)> = Vec::with_capacity(layer.len());
     for (v, offset) in layer.iter().zip(offsets) {
         let (wish, weight) = wanted_place(net, *v, sides, at);
@@ -84,8 +84,8 @@ fn settle(net: &Net, layer: &[usize], offsets: &[f64], sides: &[&Vec<Vec<usize>>
     }
 }
 
-/// Where a vertex wants to be, and how much: at the mean of its neighbours, the steps of a long
-/// arrow first in line with one another, for a straight arrow is read at a glance.
+/// The wanted position of a vertex and its weight: the mean of its neighbours. Steps of a long edge weigh more, because
+/// a straight edge is easier to follow.
 fn wanted_place(net: &Net, v: usize, sides: &[&Vec<Vec<usize>>], at: &[f64]) -> (f64, f64) {
     let (mut weight, mut sum) = (0.0, 0.0);
     for side in sides {

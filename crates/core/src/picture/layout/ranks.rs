@@ -3,8 +3,8 @@
 use crate::picture::layout::is_external;
 use crate::picture::view::DagView;
 
-/// A layer for each node: after all that it waits for, and as near to what waits for it as the
-/// arrows it has on both sides pull it. Jobs of other batches stand before everything.
+/// The layer of each node: after all its dependencies, and as close to its dependents as the edges on both sides pull
+/// it. Jobs of other batches come before everything.
 pub(super) fn ranks(view: &DagView) -> Vec<usize> {
     let (order, children, parents) = (view.in_order(), view.children(), view.parents());
     let some_external = (0..view.nodes.len()).any(|i| is_external(view, i));
@@ -16,8 +16,8 @@ pub(super) fn ranks(view: &DagView) -> Vec<usize> {
         }
     }
     let free = find_free(&order, &children, &parents);
-    // From the end: a job that more wait for than it waits for moves up to the first of them, which
-    // makes its arrows shorter in sum. Most of the sources of a close feed one late job only.
+    // From the end: a job with more dependents than dependencies moves up to its first dependent, which shortens its
+    // edges in total. Most sources of a period-end close feed a single late job.
     for &at in order.iter().rev() {
         if (free[at] || children[at].len() > parents[at].len()) && !is_external(view, at) {
             let first = children[at].iter().map(|child| ranks[*child]).min();
@@ -27,8 +27,7 @@ pub(super) fn ranks(view: &DagView) -> Vec<usize> {
     ranks
 }
 
-/// Which nodes have nothing above them that anything else waits for: all of that follows them
-/// wherever they go.
+/// The nodes whose ancestors have no other dependents: all these ancestors move along with the node.
 fn find_free(order: &[usize], children: &[Vec<usize>], parents: &[Vec<usize>]) -> Vec<bool> {
     let mut free = vec![true; parents.len()];
     for &at in order {

@@ -1,10 +1,10 @@
-//! Parts of a picture one after the other across the layers, each as near to those before it as the
-//! layers it uses allow.
+//! Packs the parts of a picture next to each other across the layers, each as close to the previous ones as the layers
+//! that it uses allow.
 
 use crate::picture::layout::net::Net;
 use crate::picture::layout::place::BOX_GAP;
 
-/// How far each layer is used.
+/// How far each layer is occupied.
 pub(super) struct Stack {
     far: Vec<f64>,
     start: f64,
@@ -15,8 +15,8 @@ impl Stack {
         Self { far: vec![at; layers], start: at }
     }
 
-    /// Moves a part to where it has room, and uses that room up. Between its first and its last
-    /// layer it counts as one block, or a small part would be set into a bay of a large one.
+    /// Moves a part to the first free position and marks that space as occupied. Between its first and last layer a
+    /// part counts as one block; otherwise a small part would be placed inside a gap of a large one.
     pub(super) fn push_part(&mut self, net: &Net, places: &mut [f64], widths: &[f64]) {
         let half = |v: usize| net.node[v].map_or(0.0, |node| widths[node] / 2.0);
         let used: Vec<usize> =
@@ -32,7 +32,7 @@ impl Stack {
         }
     }
 
-    /// How far the layer reaches that reaches farthest.
+    /// The largest extent of any layer.
     pub(super) fn reach(&self) -> f64 {
         self.far.iter().copied().fold(self.start, f64::max)
     }

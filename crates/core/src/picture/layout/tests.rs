@@ -1,4 +1,4 @@
-//! Layouts keep what the eye relies on.
+//! Properties of layouts that readers rely on.
 
 use crate::picture::formats::ArrowDirection;
 use crate::picture::layout::{Layout, Rect, layered};
@@ -15,7 +15,7 @@ fn apart(a: Rect, b: Rect) -> bool {
     a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y
 }
 
-/// No two boxes touch, everything is on the page, arrows run forwards from border to border.
+/// Checks that no two boxes touch, everything is on the page, and edges run forwards from border to border.
 fn faults(view: &DagView, layout: &Layout, direction: ArrowDirection) -> Vec<String> {
     let mut found = Vec::new();
     let boxes = &layout.boxes;
@@ -80,7 +80,7 @@ fn a_source_stands_next_to_what_needs_it() {
 
 #[test]
 fn crossings_that_need_not_be_are_not_there() {
-    // Written so that the order of codes would cross A–Z, B–Y and C–X.
+    // Defined so that sorting by code would cross A–Z, B–Y and C–X.
     let view = plain("R A B C X Y Z", "A<R B<R C<R Z<A Y<B X<C");
     let layout = laid(&view, ArrowDirection::Lr);
     for (a, b) in [(0, 1), (1, 2), (0, 2)] {

@@ -1,4 +1,4 @@
-//! The line below a drawing that explains its colours and lines.
+//! Renders the legend of a drawing, which explains colours and lines.
 
 use crate::domain::job::queue::QueueStatus;
 use crate::picture::PictureScene;
@@ -7,10 +7,10 @@ use crate::picture::svg::escaped;
 use crate::picture::view::PictureNodeKind;
 use std::fmt::Write;
 
-/// The states that occur, and what lines mean.
+/// The legend: the states that occur, and the meaning of lines.
 pub(super) struct Legend {
     entries: Vec<LegendEntry>,
-    /// How wide the line is.
+    /// Width of the legend.
     pub(super) width: i64,
 }
 

@@ -1,4 +1,4 @@
-//! A drawing that stands by itself: no script, no font, no file beside it.
+//! Renders a self-contained SVG: no script, no font, no external file.
 
 mod legend;
 mod style;
@@ -19,14 +19,14 @@ use words::{hover_text, summary, title};
 const HEAD: i64 = 64;
 /// Height of the legend below it.
 const FOOT: i64 = 44;
-/// Narrowest drawing: the title and some of the legend need room too.
+/// Minimum width: the title and some of the legend need space too.
 const NARROWEST: i64 = 480;
 
-/// Boxes in the colour of their state, arrows around the boxes, the critical path in bold, frames,
-/// title and legend; readable on white, and on black where the reader's screen is dark.
+/// Boxes in the colour of their state, edges around the boxes, the critical path in bold, frames, title and legend;
+/// readable on white, and on black in dark mode.
 pub(super) fn draw_svg<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let mut out = String::new();
-    // Writing to a String cannot fail; fmt::Error is a formality.
+    // Writing to a String cannot fail.
     if let Some(layout) = &scene.layout {
         let _ = write(scene, layout, &mut out);
     }
@@ -63,7 +63,7 @@ const FONTS: &str = "'Segoe UI','Helvetica Neue',Roboto,'Noto Sans','PingFang SC
                      'Microsoft YaHei','Noto Sans CJK SC',Arial,sans-serif";
 
 fn frames(scene: &PictureScene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Result {
-    // Outer frames first, or they would cover the inner ones.
+    // Outer frames first, because later elements cover earlier ones.
     let mut frames: Vec<(&str, Rect)> = scene
         .view
         .groups
@@ -88,7 +88,7 @@ fn frames(scene: &PictureScene<'_>, layout: &Layout, out: &mut String) -> std::f
     Ok(())
 }
 
-/// Thin arrows first, so that the critical path lies on top of them.
+/// Thin edges first, so that the critical path is drawn on top.
 fn arrows(scene: &PictureScene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Result {
     for bold in [false, true] {
         for (i, link) in scene.view.edges.iter().enumerate() {
@@ -124,15 +124,15 @@ fn arrows(scene: &PictureScene<'_>, layout: &Layout, out: &mut String) -> std::f
     Ok(())
 }
 
-/// A smooth line through the points: it leaves and meets every layer straight on, and bends only
-/// between layers, where no box is.
+/// A smooth line through the points: it passes each layer straight and bends only between layers, where there are no
+/// boxes.
 fn curve(points: &[(i64, i64)], direction: ArrowDirection) -> String {
     let mut path = String::new();
     let Some((first, rest)) = points.split_first() else { return path };
     let _ = write!(path, "M{} {}", first.0, first.1);
     let mut from = *first;
     for (n, &(x, y)) in rest.iter().enumerate() {
-        // Into a layer, through it, out of it: every second step passes the layer itself.
+        // Into a layer, through it, out of it: every second segment passes the layer itself.
         let bends = n % 2 == 0;
         let _ = match (bends, direction) {
             (false, _) => write!(path, "L{x} {y}"),
@@ -162,7 +162,7 @@ fn arrowhead(x: i64, y: i64, direction: ArrowDirection, bold: bool) -> String {
     }
 }
 
-/// The condition of an arrow, above its first bend.
+/// The condition of an edge, above its first bend.
 fn condition(text: &str, points: &[(i64, i64)], out: &mut String) -> std::fmt::Result {
     let (Some(from), Some(to)) = (points.first(), points.get(1)) else { return Ok(()) };
     let (x, y) = ((from.0 + to.0) / 2, (from.1 + to.1) / 2 - 4);
@@ -227,8 +227,8 @@ fn draw_job(item: &PictureNode, Rect { x, y, w, h }: Rect, out: &mut String) -> 
     writeln!(out, "</g>")
 }
 
-/// Text that stays text in XML: its five signs as entities, and what XML 1.0 has no place for at
-/// all (most control characters, U+FFFE, U+FFFF) as U+FFFD.
+/// Escapes text for XML: its five special characters as entities, and characters that XML 1.0 forbids (most control
+/// characters, U+FFFE, U+FFFF) as U+FFFD.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The style sheet of a drawing, for light pages and for dark ones.
+//! The style sheet of a drawing, for light and dark pages.
 
 use crate::picture::PictureScene;
 use crate::picture::facts::class;
@@ -21,7 +21,7 @@ pub(super) fn style(scene: &PictureScene<'_>, out: &mut String) -> std::fmt::Res
             paint.fill, paint.line, paint.line
         )?;
     }
-    // After the colours of the states, or a late job's red border would hide that it is critical.
+    // After the colours of the states; otherwise a late job's red border would hide that it is critical.
     writeln!(out, ".critical{{stroke:#1f2933;stroke-width:3}}")?;
     writeln!(out, "@media (prefers-color-scheme:dark){{{DARK}")?;
     for (word, paint) in &paints {

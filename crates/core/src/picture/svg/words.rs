@@ -1,4 +1,4 @@
-//! The texts of a drawing beside its boxes.
+//! The texts around the boxes of a drawing.
 
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
@@ -56,7 +56,7 @@ pub(super) fn summary(scene: &PictureScene<'_>) -> String {
     parts.join(" · ")
 }
 
-/// How many jobs are in which state, by its word, in the order of the states.
+/// The number of jobs per state, in the order of the states.
 fn statuses(scene: &PictureScene<'_>) -> Vec<(&'static str, usize)> {
     let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
     for item in scene.view.nodes.iter().filter(|item| item.kind != PictureNodeKind::External) {
@@ -79,7 +79,7 @@ fn statuses(scene: &PictureScene<'_>) -> Vec<(&'static str, usize)> {
     words
 }
 
-/// What a mouse over the box shows: everything in full.
+/// The tooltip of a box: every value in full.
 pub(super) fn hover_text(item: &PictureNode) -> String {
     let mut lines: Vec<String> = BoxText::of_item(item).all_lines().map(str::to_owned).collect();
     let time = |word: &str, ms: Option<i64>| ms.map(|ms| format!("{word} {}", span_words(ms)));

@@ -1,37 +1,37 @@
-//! Answers, in the envelope that both sides use.
+//! Responses, in the envelope that both sides use.
 
 use super::{FAIL, OK};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// An answer. Its HTTP status is always 200; only the code tells success from failure.
+/// A response. Its HTTP status is always 200; only the code tells success from failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// 200 or not.
+    /// 200, or an error code.
     pub code: i32,
-    /// Words.
+    /// Message.
     pub msg: Option<String>,
     /// The result: `content` up to 3.2, `data` since 3.3.
     pub content: Value,
 }
 
-/// Lines of the log of a run.
+/// A page of the log of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogPage {
     /// The number of the first line, from 1.
     pub from_line_num: i64,
-    /// The number of the last; less than the first when there is none.
+    /// The number of the last line; less than that of the first if there are no lines.
     pub to_line_num: i64,
-    /// The lines.
+    /// Text of the lines.
     pub log_content: String,
-    /// Nothing more comes.
+    /// Whether the log is complete.
     pub is_end: bool,
 }
 
 impl LogPage {
-    /// Whether the executor has no log file of the run, so that its text is no log line but a notice of
-    /// that. Executors in Java (2.2 to 3.5) answer it with line 0 as the last and the end reached.
+    /// Whether the executor has no log file of the run, so that the text is a notice and not a log line. Java executors
+    /// (2.2 to 3.5) answer this case with last line 0 and the end flag set.
     pub fn is_file_missing(&self) -> bool {
         self.is_end && self.to_line_num == 0 && self.from_line_num > 0
     }
@@ -46,41 +46,40 @@ struct Envelope {
 }
 
 impl Reply {
-    /// Yes.
+    /// A successful response.
     pub fn success(content: Value) -> Self {
         Self { code: OK, msg: None, content }
     }
 
-    /// Yes, with a word about it.
+    /// A successful response with a message.
     pub fn noted(words: impl Into<String>) -> Self {
         Self { code: OK, msg: Some(words.into()), content: Value::Null }
     }
 
-    /// No, and why.
+    /// A failure with its message.
     pub fn failure(words: impl Into<String>) -> Self {
         Self { code: FAIL, msg: Some(words.into()), content: Value::Null }
     }
 
-    /// The bytes in a form that every known peer reads: the result under both names.
+    /// Serializes the response so that every known peer can read it: the result appears under both names.
     pub fn to_json(&self) -> String {
         let Self { code, msg, content } = self;
         json!({"code": code, "msg": msg, "content": content, "data": content}).to_string()
     }
 
-    /// Parses an answer of any version. Java's executors send it as `text/html`, so its content
-    /// type is ignored.
+    /// Parses a response of any version. Java executors send it as `text/html`, so the content type is ignored.
     pub fn parse_body(body: &[u8]) -> Result<Self, serde_json::Error> {
         let Envelope { code, msg, content, data } = serde_json::from_slice(body)?;
         Ok(Self { code, msg, content: content.or(data).unwrap_or_default() })
     }
 
-    /// Whether it is a yes.
+    /// Whether the code means success.
     pub fn is_ok(&self) -> bool {
         self.code == OK
     }
 }
 
-/// The page that an answer to `/log` holds; `None` when it holds none.
+/// Parses the log page in a response to `/log`; `None` if it has none.
 pub fn read_log(reply: &Reply) -> Option<LogPage> {
     serde_json::from_value(reply.content.clone()).ok()
 }
@@ -104,7 +103,7 @@ mod tests {
         }
     }
 
-    /// What admins and executors were seen to answer.
+    /// Responses captured from real admins and executors.
     #[test]
     fn answers_of_real_peers_are_read() {
         for (text, code) in [

@@ -1,31 +1,31 @@
-//! Messages of executors to their admin: registrations, and results of runs.
+//! Requests from an executor to its admin: registrations, and results of runs.
 
 use super::XxlDialect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// An executor that is there, or is not any more.
+/// Registration of an executor, or its removal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Registry {
-    /// `EXECUTOR`.
+    /// Always `EXECUTOR`.
     pub registry_group: String,
-    /// Its name.
+    /// App name of the executor.
     pub registry_key: String,
-    /// Its URL.
+    /// URL of the executor.
     pub registry_value: String,
 }
 
-/// What became of one run.
+/// Result of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
-    /// The admin's key of the run; the only identification of the run.
+    /// Id of the run in the admin; the only identification of the run.
     pub log_id: i64,
-    /// When the admin began the run; some clients send their own time.
+    /// Time at which the admin triggered the run; some clients send their own time.
     pub log_date_time: i64,
-    /// 200, 500 or 502; what an executor made of it.
+    /// Result code: 200, 500 or 502.
     pub handle_code: i32,
-    /// Words.
+    /// Message.
     pub handle_msg: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub fn callbacks(dialect: XxlDialect, items: &[Callback]) -> Value {
                 json!({"logId": log_id, "logDateTime": log_date_time, "handleCode": handle_code})
             }
         };
-        // Absent and not null, as Java's own client leaves it out.
+        // Absent instead of null, as Java's own client omits it.
         if dialect == XxlDialect::D0 {
             value["executeResult"] = json!({"code": handle_code});
         }
@@ -98,7 +98,7 @@ impl CallbackItem {
         Callback {
             log_id: self.log_id,
             log_date_time: self.log_date_tim.or(self.log_date_time).unwrap_or_default(),
-            // 0 is what a run has of which nothing is known yet; an item without a code tells nothing.
+            // 0 is the code of a run without a result; an item without a code has none either.
             handle_code: self.handle_code.or(code).unwrap_or_default(),
             handle_msg: self.handle_msg.or(words),
         }
@@ -127,7 +127,7 @@ mod tests {
         [first.clone(), Callback { log_id: 102, handle_code: 502, handle_msg: None, ..first }]
     }
 
-    /// Bytes of each dialect, as it is sent.
+    /// The bytes that each dialect sends.
     const SENT: [(XxlDialect, &str); 4] = [
         (
             XxlDialect::D0,
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// What real clients were seen to send.
+    /// Requests captured from real clients.
     #[test]
     fn callbacks_of_real_clients_are_read() {
         for (body, code, words) in [

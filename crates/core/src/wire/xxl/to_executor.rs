@@ -1,65 +1,65 @@
-//! Requests of an admin to an executor.
+//! Requests from an admin to an executor.
 
 use serde::{Deserialize, Serialize};
 
-/// `/run`, or `/trigger` since 3.5: the twelve fields that all versions have.
+/// The request `/run`, or `/trigger` since 3.5: the twelve fields that all versions have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAsk {
-    /// The admin's job.
+    /// Id of the job in the admin.
     pub job_id: i64,
-    /// What is to be called.
+    /// Name of the handler to call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor_handler: Option<String>,
-    /// With what.
+    /// Its parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor_params: Option<String>,
-    /// What to do while an earlier run of the job is not over.
+    /// Strategy while an earlier run of the job has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor_block_strategy: Option<String>,
-    /// Seconds; 0 is without end.
+    /// Time-out in seconds; 0 is unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor_timeout: Option<i64>,
-    /// The admin's key of this run.
+    /// Id of this run in the admin.
     pub log_id: i64,
-    /// When it was triggered; milliseconds.
+    /// Time of the trigger in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_date_time: Option<i64>,
     /// `BEAN`, or the language of a script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glue_type: Option<String>,
-    /// The script.
+    /// Text of the script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glue_source: Option<String>,
-    /// Its version. The small t is theirs.
+    /// Version of the script. XXL-JOB spells it with a small t.
     #[serde(rename = "glueUpdatetime", skip_serializing_if = "Option::is_none")]
     pub glue_update_time: Option<i64>,
-    /// Which part of a broadcast.
+    /// Index of the shard in a broadcast.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broadcast_index: Option<i64>,
-    /// Of how many.
+    /// Number of shards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broadcast_total: Option<i64>,
 }
 
-/// `/kill` and `/idleBeat`.
+/// The requests `/kill` and `/idleBeat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobAsk {
-    /// The admin's job.
+    /// Id of the job in the admin.
     pub job_id: i64,
 }
 
-/// `/log`.
+/// The request `/log`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LogAsk {
-    /// The admin's key of the run.
+    /// Id of the run in the admin.
     pub log_id: i64,
     /// The first line requested, from 1.
     #[serde(default)]
     pub from_line_num: Option<i64>,
-    /// When the run was triggered, before 3.5; in whole seconds, because it comes from a column.
+    /// Time of the trigger, before 3.5; in whole seconds, because it comes from a column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_date_tim: Option<i64>,
     /// The same since 3.5.
@@ -71,7 +71,7 @@ pub struct LogAsk {
 mod tests {
     use super::*;
 
-    /// As 2.3 to 3.4 send it.
+    /// The request as 2.3 to 3.4 send it.
     const RUN: &str = r#"{"jobId":7,"executorHandler":"queueDispatcherHandler","executorParams":"{\"batchNo\":\"202407\"}","executorBlockStrategy":"SERIAL_EXECUTION","executorTimeout":0,"logId":101,"logDateTime":1795219433671,"glueType":"BEAN","glueSource":"","glueUpdatetime":1795219433000,"broadcastIndex":0,"broadcastTotal":1}"#;
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
             r#"{"jobId":7,"logId":101,"executorHandler":null,"executorTimeout":null,"new":[1]}"#;
         let read: RunAsk = serde_json::from_str(nulls).expect("read");
         assert_eq!(read, RunAsk { job_id: 7, log_id: 101, ..RunAsk::default() });
-        // The largest key of the admin's column.
+        // The largest id that the admin's column holds.
         let large = r#"{"jobId":7,"logId":9223372036854775807}"#;
         let read: RunAsk = serde_json::from_str(large).expect("read");
         assert_eq!(read.log_id, i64::MAX);

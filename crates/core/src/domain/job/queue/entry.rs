@@ -116,8 +116,8 @@ impl QueueEntry {
         self.status == QueueStatus::Skipped && self.run_mode == Some(RunMode::Ice)
     }
 
-    /// Whether an operator has requested a kill of the running body; other writers must then leave
-    /// the row's message alone.
+    /// Whether an operator has requested a kill of the running body; other writers must then not change the message of
+    /// the row.
     pub fn is_wanted_dead(&self) -> bool {
         self.status == QueueStatus::Killing && self.error_message.is_some()
     }

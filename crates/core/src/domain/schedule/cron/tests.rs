@@ -12,7 +12,7 @@ fn next(cron: &str, zone: &str, after: &str, n: usize) -> Vec<String> {
     all.map(|at| wall_at(at, zone).to_string()).collect()
 }
 
-// What Quartz 2.3.2 gives for these is the same; the whole grammar is compared in tests/it/cron.
+// Quartz 2.3.2 gives the same results; tests/it/cron compares the whole grammar.
 #[test]
 fn a_firing_is_strictly_later_and_a_whole_second() {
     let noon = "2026-11-21T04:00:00Z";

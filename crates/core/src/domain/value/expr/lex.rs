@@ -1,4 +1,4 @@
-//! Takes the text of a condition apart: characters to tokens.
+//! Splits the text of a condition into tokens.
 
 use super::CompareOperator;
 use super::ExprError;
@@ -43,7 +43,7 @@ const WORDS: [(&str, ExprKeyword); 9] = [
     ("false", ExprKeyword::False),
 ];
 
-/// Signs, longer ones first.
+/// Operators, longer ones first.
 const COMPARISONS: [(&str, CompareOperator); 8] = [
     ("==", CompareOperator::Equal),
     ("!=", CompareOperator::NotEqual),
@@ -55,7 +55,7 @@ const COMPARISONS: [(&str, CompareOperator); 8] = [
     (">", CompareOperator::Greater),
 ];
 
-/// What people write who come from another language, and what to write here.
+/// Operators of other languages, and what to write instead.
 const FOREIGN: [(&str, &str); 8] = [
     ("===", "write =="),
     ("=>", "write >="),
@@ -68,10 +68,10 @@ const FOREIGN: [(&str, &str); 8] = [
 ];
 
 pub(super) struct PlacedToken {
-    /// The first character, counted from 1.
+    /// Position of the first character, counted from 1.
     pub(super) column: usize,
     pub(super) token: ExprToken,
-    /// The text it was read from, for messages.
+    /// The token as written, for messages.
     pub(super) spelling: String,
 }
 
@@ -180,7 +180,7 @@ impl Lexer {
     }
 
     fn read_operator(&mut self, first: char) -> Result<ExprToken, ExprError> {
-        // Longer signs first, also across both lists: === before ==, != before !.
+        // Longer operators first, also across both lists: === before ==, != before !.
         let (start, known) = (self.at, COMPARISONS.iter().find(|(sign, _)| self.starts(sign)));
         let foreign = FOREIGN.iter().find(|(sign, _)| self.starts(sign));
         if let Some((sign, cure)) = foreign

@@ -1,9 +1,9 @@
-//! Reads a condition: tokens to a tree.
+//! Parses a condition: tokens to a syntax tree.
 
 use super::lex::{ExprKeyword, ExprToken, Lexer, PlacedToken};
 use super::{DEPTH_MAX, ExprError, ExprNode, ExprOperand, LENGTH_MAX, OperandKind, Sense};
 
-/// Tokens on their way to becoming a tree.
+/// Parser over a list of tokens.
 pub(super) struct ExprParser {
     tokens: Vec<PlacedToken>,
     at: usize,
@@ -47,7 +47,7 @@ impl ExprParser {
         }
     }
 
-    /// The tokens end with `End`, which is never taken.
+    /// The current token. The list ends with `End`, which is never consumed.
     fn current(&self) -> &PlacedToken {
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }
@@ -230,7 +230,7 @@ impl ExprParser {
     }
 }
 
-/// `x == null` is never true, which is never what was meant.
+/// Rejects `x == null`, which is never true and so never intended.
 fn refuse_null(operand: &ExprOperand) -> Result<(), ExprError> {
     match operand.kind {
         OperandKind::Null => Err(ExprError::new(

@@ -75,14 +75,14 @@ fn comparisons_and_words() {
 #[test]
 fn numbers_are_exact_and_quotes_mean_text() {
     for (text, expected) in [
-        // As binary fractions, 0.1 + 0.2 and the last digit here are already lost.
+        // As binary fractions, 0.1 + 0.2 and the last digit here would lose precision.
         ("big == 123456789012345678901234567890.5", true),
         ("big > 123456789012345678901234567890.4999999999", true),
         ("big == 123456789012345678901234567890.500", true),
         ("code == 7", true),
         ("code == '7'", false),
         ("code == '007'", true),
-        // As text '10' stands before '9'.
+        // As text, '10' sorts before '9'.
         ("rows < '9'", true),
         ("rows < 9", false),
         ("'it''s' == \"it's\"", true),
@@ -196,7 +196,7 @@ fn faults_name_the_column_and_the_cure() {
         ("rows not 1", "column 10: not wants in or between, 1 stands here"),
         ("5", "column 1: a value alone is not a condition; compare it"),
         ("'x' and yes", "column 1: a value alone is not a condition"),
-        // Faults that only the values show.
+        // Errors that only evaluation can find.
         ("missing > 1", "column 1: there is no value named missing; use a name that is handed out"),
         ("1 = 2 or missing is null", "column 10: there is no value named missing"),
         ("name > 5", "column 1: name ('Müller', text) and 5 (a number) have no order; compare two"),
@@ -234,9 +234,9 @@ fn size_is_limited_before_anything_is_read() {
     let error = Expr::parse(&nested(DEPTH_MAX + 1)).expect_err("deep").to_string();
     assert!(error.contains("column 52: more than 50 levels deep; take parentheses out"), "{error}");
     assert!(Expr::parse(&format!("{}yes", "not ".repeat(51))).is_err());
-    // Depth is what is open now, not what was opened before.
+    // Only open parentheses count as depth, not closed ones.
     assert!(Expr::parse(&vec!["(yes)"; 200].join(" and ")).is_ok());
-    // A chain costs no depth.
+    // A chain of operators adds no depth.
     assert!(Expr::parse(&vec!["yes"; 250].join(" or ")).is_ok());
     let digits = "9".repeat(DIGITS_MAX + 1);
     let long =
@@ -265,7 +265,7 @@ fn it_is_kept_as_the_text_that_was_written() {
     assert!(error.contains("column 3: && is not known here"), "{error}");
 }
 
-/// A condition over the names a, b, c, and what it must answer for given truths.
+/// A condition over the names a, b, c, and its expected result for given truth values.
 #[derive(Clone, Debug)]
 enum Tree {
     Name(usize),

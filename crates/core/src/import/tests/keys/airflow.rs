@@ -5,7 +5,7 @@ use crate::import::System;
 use crate::import::airflow::keys;
 use crate::import::keys::{KeyRule, KnownKey};
 
-/// A sample of each key: of those that are read the given one, of the others a word.
+/// A sample of each key: the given one for keys that are read, a word for the others.
 fn samples<'a>(known: &[KnownKey], read: &'a [Sample<'a>]) -> Vec<Sample<'a>> {
     let sample = |known: &KnownKey| match known.rule {
         KeyRule::Read => *read.iter().find(|(key, _)| *key == known.name).expect("a sample"),

@@ -91,7 +91,7 @@ fn keys_of_a_trigger() {
     .assert_each_key_is_heard();
 }
 
-/// A value for each property that Azkaban knows.
+/// A value for each of Azkaban's properties.
 fn value_of(key: &str) -> &'static str {
     match key {
         "type" => "noop",

@@ -1,4 +1,4 @@
-//! The columns of schedulers whose tables are read: each is heard, and so is one that nobody knows.
+//! The columns of schedulers whose tables are read: each has an effect, and an unknown one is reported.
 
 use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerServer, SchedulerTable, SchedulerTables,
@@ -9,18 +9,18 @@ use crate::import::tests::{KINDS, asked};
 use crate::import::{TableSystem, import_tables, mysql_events, pg_cron, pgagent};
 use std::collections::BTreeSet;
 
-/// A column and what stands in it.
+/// A column and its value.
 pub(in crate::import::tests) type Sample<'a> = (&'a str, &'a str);
 
-/// A row of one table, for which every column is tried.
+/// A row of one table, of which every column is tested.
 #[derive(Clone, Copy)]
 pub(super) struct ColumnCase<'a> {
     pub(super) system: TableSystem,
-    /// All tables; of the one that is tried, the first row.
+    /// All tables; the first row of the tested table is the subject.
     pub(super) tables: &'a SchedulerTables,
     pub(super) table: &'a str,
     pub(super) known: &'a [KnownKey],
-    /// A value for each column, other than what stands there.
+    /// A value for each column, different from the current one.
     pub(super) samples: &'a [Sample<'a>],
 }
 
@@ -133,7 +133,7 @@ fn columns_of_an_event() {
             ("database_collation", "utf8mb4_bin"),
         ],
     };
-    // These two count where an event is over one day.
+    // These two columns matter for an event that ends within a day.
     let of_once = [("on_completion", "PRESERVE"), ("execute_at", "2027-06-01 00:00:00")];
     let mut once = tables.clone();
     once.tables[0].rows[0].0.insert("event_type".to_owned(), Some("ONE TIME".to_owned()));
@@ -183,7 +183,7 @@ fn columns_of_a_job_of_pg_cron() {
             ("jobname", "close_day"),
         ],
     };
-    // The port counts on another node alone: on this one the URL has it.
+    // The port matters only on another node: for this one, the URL contains it.
     let mut away = tables.clone();
     let host = Some("worker.bank.example".to_owned());
     away.tables[0].rows[0].0.insert("nodename".to_owned(), host);
@@ -485,7 +485,7 @@ fn chains_are_read_in_order_and_in_their_own_zone() {
         lines[1],
         "schedules: 2 read = 1 carried over + 0 carried over with changes + 1 left out"
     );
-    // A release without zones of its own goes by the server's.
+    // A release without time zones of its own uses the server's.
     tables.tables[0].columns.retain(|column| column != "run_at_time_zone");
     for row in &mut tables.tables[0].rows {
         row.0.remove("run_at_time_zone");

@@ -51,7 +51,7 @@ const OF_JOB: [Sample<'_>; 26] = [
     ("EndFolder", "true"),
 ];
 
-/// The keys of a job of a type: those of all jobs were tried with commands.
+/// Checks the keys of a type of job: those of all jobs were tested with commands.
 fn assert_keys_of(kind: &str, known: &[KnownKey], base: &[Sample<'_>], samples: &[Sample<'_>]) {
     let kind = format!("{kind:?}");
     let base: Vec<Sample<'_>> =
@@ -70,7 +70,7 @@ fn assert_keys_of(kind: &str, known: &[KnownKey], base: &[Sample<'_>], samples: 
 
 #[test]
 fn keys_of_every_job() {
-    // Its name counts in an array of jobs alone.
+    // Its name matters only in an array of jobs.
     let array = |map: &str| format!(r#"{{"F": {{"Type": "Folder", "Jobs": [{map}]}}}}"#);
     let more = [("RunOnAllAgentsInGroup", "true")];
     let samples: Vec<Sample<'_>> = OF_JOB.into_iter().chain(more).chain(INHERITED).collect();

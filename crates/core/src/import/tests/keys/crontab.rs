@@ -1,4 +1,4 @@
-//! What a crontab can say beside times and commands.
+//! The elements of a crontab besides times and commands.
 
 use super::heard;
 use crate::import::System;

@@ -12,8 +12,7 @@ const HEAD: &str = r#"{"code": 9, "name": "w"}"#;
 const SCHEDULE: &str =
     r#"{"crontab": "0 0 2 * * ? *", "releaseState": "ONLINE", "timezoneId": "UTC"}"#;
 
-/// Keys that are told of or recorded need any value; those that are read are given with one that means
-/// something.
+/// Any value suits keys that are noted or recorded; keys that are read are given with a meaningful value.
 fn with_any_value<'a>(tables: &[&'a [KnownKey]], read: &[Sample<'a>]) -> Vec<Sample<'a>> {
     let others = tables.iter().flat_map(|table| table.iter());
     let others = others.filter(|known| known.rule != KeyRule::Read);
@@ -133,7 +132,7 @@ fn keys_of_a_workflow_its_relations_and_schedule() {
     });
 }
 
-/// One task, and another that does nothing.
+/// One task, and another without effect.
 fn around_task(map: &str) -> String {
     format!(
         r#"[{{"processDefinition": {HEAD}, "taskDefinitionList": [{map}]}},
@@ -174,14 +173,14 @@ fn keys_of_a_task() {
     });
 }
 
-/// What any type of task may have.
+/// Keys that any type of task may have.
 const ANY: &[Sample<'_>] = &[
     ("localParams", r#"[{"prop": "out", "direct": "OUT", "value": ""}]"#),
     ("waitStartTimeout", r#"{"enable": true, "interval": 5}"#),
 ];
 const FILES: Sample<'_> = ("resourceList", r#"[{"id": 7}]"#);
 
-/// A type of task with its keys: what it needs, and values for what it reads.
+/// A type of task: the keys that it needs, and values for those that it reads.
 struct TaskType<'a> {
     name: &'a str,
     table: &'a [KnownKey],
@@ -270,7 +269,7 @@ fn keys_of_calls_and_sub_workflows() {
         let base: &[Sample<'_>] = &[(other, "8")];
         let samples = ["processDefinitionCode", "workflowDefinitionCode", "processDefinitionId"];
         let first = samples.iter().position(|name| *name == other).unwrap_or_default();
-        // An older key stands before a newer one; only those before it, and itself, are read.
+        // An older key comes before a newer one; only the keys up to it are read.
         let table: Vec<KnownKey> = keys::SUB_WORKFLOW
             .iter()
             .filter(|known| {
@@ -286,7 +285,7 @@ fn keys_of_calls_and_sub_workflows() {
 
 const JAR: Sample<'_> = ("mainJar", r#"{"id": 1, "resourceName": "/jobs/close.jar"}"#);
 
-/// Values for what programs of Spark, Flink and MapReduce say.
+/// Values for the keys of Spark, Flink and MapReduce programs.
 const PROGRAM: &[Sample<'_>] = &[
     ("programType", "PYTHON"),
     ("mainClass", "com.bank.Other"),

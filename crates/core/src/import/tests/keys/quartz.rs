@@ -109,7 +109,7 @@ fn columns_of_kinds_of_triggers_of_quartz() {
     let known: Vec<KnownKey> =
         columns::PROPERTY_COLUMNS.iter().filter(|k| !of_daily(k.name)).copied().collect();
     assert_heard("QRTZ_SIMPROP_TRIGGERS", &known, &[], &with_key(&of_interval));
-    // Those of daily times stand in the same table.
+    // The columns for daily times are in the same table.
     let tables = crate::import::tests::quartz::daily_store();
     let known: Vec<KnownKey> =
         columns::PROPERTY_COLUMNS.iter().filter(|k| of_daily(k.name)).copied().collect();

@@ -1,4 +1,4 @@
-//! In English.
+//! Words a cron expression in English.
 
 use super::{CronShape, DayJoin, NamedCronDays, NamedCronTimes, NumberSet};
 
@@ -58,7 +58,7 @@ fn ordinal(n: u32) -> String {
     format!("{n}{end}")
 }
 
-/// Numbers of a field, by their names.
+/// Lists the numbers of a field by their names.
 fn describe_set(set: &NumberSet, name: &dyn Fn(u32) -> String) -> String {
     match set {
         NumberSet::All => "all".to_owned(),
@@ -108,7 +108,7 @@ fn times(times: &NamedCronTimes) -> String {
 
 fn minutes_of(minutes: &NumberSet, hours: &NumberSet) -> String {
     let (first, last) = minute_bounds(minutes);
-    // From the first to the last time of a stretch of hours.
+    // From the first to the last time within consecutive hours.
     let span = match hours {
         NumberSet::All => String::new(),
         NumberSet::Run(from, to) => format!(" from {from:02}:{first:02} to {to:02}:{last:02}"),
@@ -151,7 +151,7 @@ fn minute_bounds(minutes: &NumberSet) -> (u32, u32) {
     }
 }
 
-/// Which days; empty for every day where times say enough.
+/// The days; empty for every day if the times alone are clear.
 fn describe_days(shape: &CronShape) -> String {
     let CronShape { named, months, join, times, .. } = shape;
     let month = |n: u32| MONTHS[(n as usize + 11) % 12].to_owned();

@@ -1,4 +1,4 @@
-//! In Chinese.
+//! Words a cron expression in Chinese.
 
 use super::{CronShape, DayJoin, NamedCronDays, NamedCronTimes, NumberSet};
 
@@ -17,14 +17,14 @@ pub(super) fn sentence(shape: &CronShape) -> String {
     said.join(" ")
 }
 
-/// Numbers of a field, each with its unit.
+/// Lists the numbers of a field, each with its unit.
 fn describe_set(set: &NumberSet, name: &dyn Fn(u32) -> String) -> String {
     match set {
         NumberSet::All => "所有".to_owned(),
         NumberSet::Every(from, step) => format!("从 {} 起每隔 {step}", name(*from)),
         NumberSet::Run(from, to) => {
             let (from, to) = (name(*from), name(*to));
-            // A blank before a figure, as in 6 月至 8 月.
+            // A blank before a digit, as in 6 月至 8 月.
             let blank = if to.starts_with(|c: char| c.is_ascii_digit()) { " " } else { "" };
             format!("{from}至{blank}{to}")
         }
