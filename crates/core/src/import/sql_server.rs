@@ -361,7 +361,7 @@ impl<'a> AgentJob<'a> {
         };
         match plan {
             Ok(plan) => {
-                if differs {
+                if differs || !plan.is_visited {
                     self.note_other_end(group, draft);
                 }
                 push_plan(plan, jobs, rows, group, draft);

@@ -103,6 +103,8 @@ pub(crate) struct FlowPlan {
     pub(crate) never: Vec<usize>,
     /// Steps that several ways may reach in one run.
     pub(crate) joined: BTreeSet<usize>,
+    /// Whether every way was visited: there were not too many.
+    pub(crate) is_visited: bool,
 }
 
 /// Why there is no plan.
@@ -124,6 +126,7 @@ impl StepFlow {
         }
         let flow = self.without_unreachable();
         let order = flow.order()?;
+        let flow = flow.with_starts_alone();
         let never: Vec<usize> = (0..flow.ways.len()).filter(|s| flow.ways[*s].is_empty()).collect();
         let mut failed = FlowFault::TooMany;
         let plans: [&dyn Fn() -> Option<Vec<FlowNode>>; 3] =
@@ -137,8 +140,8 @@ impl StepFlow {
             match result {
                 Ok(()) => {
                     let joined = comparison.joined.clone();
-                    comparison.visit_all(visit);
-                    return Ok(FlowPlan { nodes, never, joined });
+                    let is_visited = comparison.visit_all(visit);
+                    return Ok(FlowPlan { nodes, never, joined, is_visited });
                 }
                 Err(fault) => failed = fault,
             }
@@ -178,10 +181,6 @@ impl StepFlow {
             ways.retain(|way| {
                 way.iter().all(|one| is_reached.get(one.step).copied().unwrap_or(false))
             });
-            // The start of the whole needs nothing else.
-            if ways.iter().any(Vec::is_empty) {
-                ways.retain(Vec::is_empty);
-            }
             either_end(ways);
         }
         flow
@@ -212,6 +211,16 @@ impl StepFlow {
             made
         };
         Self { ways: self.ways.iter().map(|ways| ways.iter().flat_map(both).collect()).collect() }
+    }
+
+    /// The start of the whole needs nothing else.
+    fn with_starts_alone(mut self) -> Self {
+        for ways in &mut self.ways {
+            if ways.iter().any(Vec::is_empty) {
+                ways.retain(Vec::is_empty);
+            }
+        }
+        self
     }
 
     /// Steps that run at all, each after those that it waits for.
@@ -387,16 +396,17 @@ impl<'a> Comparison<'a> {
         self.walk(0, &mut runs, &mut |comparison, runs| comparison.compare_runs(runs))
     }
 
-    fn visit_all(&mut self, visit: &mut dyn FnMut(&[StepRun])) {
+    /// Whether it visited all ways; it stops where they are too many.
+    fn visit_all(&mut self, visit: &mut dyn FnMut(&[StepRun])) -> bool {
         let mut runs = vec![StepRun::NotRun; self.flow.ways.len()];
         // A visitor is told of every end, also of steps behind which both lead to the same.
         self.matters = vec![true; self.matters.len()];
         self.left = WAYS_MAX;
-        // Too many ways are not visited all; the visitor has seen WAYS_MAX of them.
-        drop(self.walk(0, &mut runs, &mut |_, runs| {
+        let visited = self.walk(0, &mut runs, &mut |_, runs| {
             visit(runs);
             Ok(())
-        }));
+        });
+        visited.is_ok()
     }
 
     /// Tries both ends of each step that starts.
@@ -506,7 +516,7 @@ mod tests {
         assert!(made.joined.is_empty() && made.never.is_empty());
         assert_eq!(
             shown(&made),
-            [" > 0", "0+ > 1", "1+ > 2", "1- 0+ > j3", "2- 1+ > j4", "j3+ j4+ > |j5", "j5+ > 3"]
+            [" > 0", "0+ > 1", "1+ > 2", "1- 0+ > j3", "2- 1+ 0+ > j4", "j3+ j4+ > |j5", "j5+ > 3"]
         );
     }
 
@@ -520,6 +530,9 @@ mod tests {
             vec![vec![on(1, Succeeded)]],
         ]);
         assert_eq!(circle, Err(FlowFault::Circle(vec![1, 2])));
+        // The first step is tried again after another one.
+        let again = plan(vec![vec![vec![], vec![on(1, Succeeded)]], vec![vec![on(0, Failed)]]]);
+        assert_eq!(again, Err(FlowFault::Circle(vec![0, 1])));
         let made = plan(vec![root.clone(), vec![], vec![vec![on(1, Succeeded)]]]).expect("a plan");
         assert_eq!(made.never, [1, 2]);
         let both =

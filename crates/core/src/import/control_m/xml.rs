@@ -154,7 +154,7 @@ fn folder_map(folder: &XmlElement, kind: &str, draft: &mut Draft) -> SourceNode 
                 let name = first(child, &["JOBNAME", "FOLDER_NAME", "TABLE_NAME"]);
                 made.put_node(name.unwrap_or("folder"), folder_map(child, "SubFolder", draft));
             }
-            _ => note_child(child, name, draft),
+            _ => note_child(child, &[], name, draft),
         }
     }
     if !jobs.is_empty() {
@@ -164,22 +164,21 @@ fn folder_map(folder: &XmlElement, kind: &str, draft: &mut Draft) -> SourceNode 
 }
 
 /// Elements within a folder or job that have no place in its map.
-fn note_child(child: &XmlElement, about: &str, draft: &mut Draft) {
-    const READ: [&str; 11] = [
+fn note_child(child: &XmlElement, of_kind: &[&str], about: &str, draft: &mut Draft) {
+    const READ: [&str; 9] = [
         "INCOND",
         "OUTCOND",
         "QUANTITATIVE",
         "CONTROL",
-        "ON",
-        "SHOUT",
         "VARIABLE",
         "AUTOEDIT",
         "AUTOEDIT2",
         "RULE_BASED_CALENDARS",
         "RULE_BASED_CALENDAR",
     ];
-    if !READ.contains(&child.name.as_str()) {
-        draft.note_unknown_key(&child.at, about, &child.name);
+    let name = child.name.as_str();
+    if !READ.contains(&name) && !of_kind.contains(&name) {
+        draft.note_unknown_key(&child.at, about, name);
     }
 }
 
@@ -188,7 +187,7 @@ fn job_map(job: &XmlElement, folder: &XmlElement, draft: &mut Draft) -> SourceNo
     draft.end_item();
     check_attributes(job, XML_JOB, name, draft);
     for child in &job.children {
-        note_child(child, name, draft);
+        note_child(child, &["ON", "SHOUT"], name, draft);
     }
     let mut made = MapDraft::new(&job.at);
     made.put_text("Name", Some(name));
@@ -257,20 +256,34 @@ fn has_days(element: &XmlElement) -> bool {
 fn when(element: &XmlElement, folder: &XmlElement) -> SourceNode {
     let mut made = MapDraft::new(&element.at);
     put_days(element, &mut made);
-    made.put_text("FromTime", element.attribute("TIMEFROM"));
-    made.put_text("ToTime", element.attribute("TIMETO"));
+    for (key, attribute) in [("FromTime", "TIMEFROM"), ("ToTime", "TIMETO")] {
+        let time = element.attribute(attribute).map(|time| time.replace(':', ""));
+        made.put_text(key, time.as_deref());
+    }
     made.put_text("StartDate", element.attribute("ACTIVE_FROM"));
     made.put_text("EndDate", element.attribute("ACTIVE_TILL"));
-    let rules: Vec<&XmlElement> = element.named("RULE_BASED_CALENDARS").collect();
-    if rules.is_empty() {
-        if !has_days(element) {
+    let mut included: Vec<String> = Vec::new();
+    for name in element.named("RULE_BASED_CALENDARS").filter_map(|rule| rule.attribute("NAME")) {
+        if name == "*" {
+            // All of the folder's.
+            let of_folder =
+                folder.named("RULE_BASED_CALENDAR").chain(folder.named("RULE_BASED_CALENDARS"));
+            let names = of_folder.filter_map(|rule| rule.attribute("NAME"));
+            included.extend(names.filter(|name| *name != "*").map(str::to_owned));
+        } else {
+            included.push(name.to_owned());
+        }
+    }
+    if included.is_empty() {
+        // A job without days of its own runs on those of its folder.
+        if !has_days(element) && has_days(folder) {
+            put_days(folder, &mut made);
+        } else if !has_days(element) {
             made.put_text("Schedule", Some("Never"));
         }
         return made.node();
     }
     let mut of_rules = MapDraft::new(&element.at);
-    let mut included: Vec<String> =
-        rules.iter().filter_map(|rule| rule.attribute("NAME")).map(str::to_owned).collect();
     if has_days(element) {
         // Its own days as well, which no rule here says together.
         included.push("days of its own".to_owned());

@@ -608,7 +608,7 @@ mod tests {
         // From 22:00 over midnight until 03:59, every two hours.
         let wanted = ["09-21 22:00", "09-22 00:00", "09-22 02:00", "09-22 22:00"];
         assert_eq!(firings(&every(8, 2, 220_000, 35_959), None, 4), wanted);
-        let why = schedules(&row(&every(4, 7, 0, 235_959)), clock(None)).err();
+        let why = schedules(&row(&every(4, 13, 0, 235_959)), clock(None)).err();
         assert!(why.is_some_and(|why| why.en.contains("more than 12 schedules")));
     }
 

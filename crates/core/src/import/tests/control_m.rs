@@ -169,3 +169,24 @@ fn older_xml_follows_the_same_rules() {
     assert!(report.contains("jobs: 9 read = "), "{report}");
     assert!(report.contains("schedules: 5 read = "), "{report}");
 }
+
+#[test]
+fn jobs_of_a_smart_folder_run_on_its_days() {
+    let import = |job: &str, more: &str| {
+        let text = format!(
+            r#"<DEFTABLE><SMART_FOLDER FOLDER_NAME="F" FOLDER_ORDER_METHOD="SYSTEM" WEEKDAYS="0,6">
+            <JOB JOBNAME="A" TASKTYPE="Command" CMDLINE="a" {job}><RULE_BASED_CALENDARS NAME="*"/></JOB>{more}
+            </SMART_FOLDER></DEFTABLE>"#
+        );
+        import_text(System::ControlM, "f.xml", &text)
+    };
+    let made = import(r#"TIMEFROM="02:30""#, "");
+    assert!(made.text.contains("cron: 0 0 0 ? * SUN,SAT"), "{}", made.text);
+    assert_eq!(job(&made, "A").schedule_time.map(|t| t.to_string()).as_deref(), Some("02:30:00"));
+    let made = import(r#"WEEKDAYS="1""#, "");
+    assert!(made.text.contains("cron: 0 0 0 ? * MON"), "{}", made.text);
+    let made = import("", r#"<RULE_BASED_CALENDAR NAME="R" WEEKDAYS="2"/>"#);
+    assert!(made.text.contains("cron: 0 0 0 ? * TUE"), "{}", made.text);
+    let made = import("", r#"<SHOUT WHEN="LATESUB"/>"#);
+    assert!(has_note(&made, "F", "SHOUT"), "{:?}", made.notes);
+}

@@ -75,7 +75,7 @@ fn schedules_fire_as_they_did() {
     for line in [
         "cron: 0 30 1 ? * MON,TUE,WED,THU,FRI",
         "cron: 0 0 22 LW * ?",
-        "end: 2028-01-01T00:00:00",
+        "end: \"2028-01-01T00:00:00\"",
         "manual: true",
     ] {
         assert!(made.text.contains(line), "{line}\n{}", made.text);

@@ -241,6 +241,8 @@ fn columns_of_schedules() {
     let next = [
         ("sysjobschedules", ("next_run_date", "20260922")),
         ("sysjobschedules", ("next_run_time", "80000")),
+        // Which of three days it is.
+        ("sysschedules", ("freq_interval", "3")),
     ];
     assert_columns("sysjobschedules", columns::JOB_SCHEDULES, &next, &samples);
 }
