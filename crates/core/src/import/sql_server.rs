@@ -22,9 +22,9 @@ use crate::import::keys::KnownKey;
 use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 use crate::import::schedule::SourceScheduleState;
 use crate::import::step_flow::{FlowFault, FlowPlan, StepCondition, StepEnd, StepFlow, StepRun};
-use crate::import::tally::CountedKind;
+use crate::import::tally::{CountedKind, ItemId};
 use chrono_tz::Tz;
-use times::{AgentClock, read_date, read_time};
+use times::{AgentClock, AgentSchedules, read_date, read_time};
 
 const JOBS: &str = "sysjobs";
 const STEPS: &str = "sysjobsteps";
@@ -138,6 +138,14 @@ fn note_whole(whole: &ImportOrigin, draft: &mut Draft) {
 struct AgentJob<'a> {
     row: &'a ExportedRow,
     tables: &'a ExportedTables,
+}
+
+/// A schedule of a job, with the times at which it fires.
+struct FoundSchedule<'a> {
+    item: ItemId,
+    schedule: &'a ExportedRow,
+    name: String,
+    found: AgentSchedules,
 }
 
 /// What a job does after a step.
@@ -313,46 +321,15 @@ impl<'a> AgentJob<'a> {
         draft: &mut Draft,
     ) {
         let first = self.row.row.number("start_step_id").unwrap_or(1);
-        let place = |id: i64| rows.iter().position(|row| row.row.number("step_id") == Some(id));
-        let action = |at: usize, action: &str, target: &str, default: i64| {
-            let row = &rows[at].row;
-            match row.number(action).unwrap_or(default) {
-                1 => StepAction::Quit(StepRun::Succeeded),
-                3 if at + 1 < rows.len() => StepAction::GoTo(at + 1),
-                // There is none after the last one: the job ends as the step did.
-                3 if action == "on_success_action" => StepAction::Quit(StepRun::Succeeded),
-                4 => {
-                    let id = row.number(target).unwrap_or(0);
-                    place(id).map_or(StepAction::Nowhere(id), StepAction::GoTo)
-                }
-                _ => StepAction::Quit(StepRun::Failed),
-            }
-        };
-        let actions: Vec<[StepAction; 2]> = (0..rows.len())
-            .map(|at| {
-                [
-                    action(at, "on_success_action", "on_success_step_id", 1),
-                    action(at, "on_fail_action", "on_fail_step_id", 2),
-                ]
-            })
-            .collect();
-        let mut flow = StepFlow { ways: vec![Vec::new(); rows.len()] };
-        if let Some(first) = place(first) {
-            flow.ways[first].push(Vec::new());
-        }
-        for (step, both) in actions.iter().enumerate() {
-            for (action, end) in both.iter().zip([StepEnd::Succeeded, StepEnd::Failed]) {
-                if let StepAction::GoTo(next) = action {
-                    flow.ways[*next].push(vec![StepCondition { step, end }]);
-                }
-            }
-        }
+        let start = rows.iter().position(|row| row.row.number("step_id") == Some(first));
+        let actions = step_actions(rows);
+        let flow = step_flow(&actions, start);
         let nowhere = actions.iter().flatten().find_map(|action| match action {
             StepAction::Nowhere(id) => Some(*id),
             StepAction::Quit(_) | StepAction::GoTo(_) => None,
         });
         let mut differs = false;
-        let plan = match (nowhere, place(first)) {
+        let plan = match (nowhere, start) {
             (Some(id), _) => Err(no_step(id)),
             (None, None) => Err(no_step(first)),
             (None, Some(start)) => flow
@@ -400,7 +377,6 @@ impl<'a> AgentJob<'a> {
 
     fn add_schedules(&self, title: &str, group: &GroupCode, draft: &mut Draft) {
         let zone = draft.asked.zone.unwrap_or(Tz::UTC);
-        let is_on = self.row.row.is_true("enabled");
         let mut made = Vec::new();
         for link in self.own(JOB_SCHEDULES, "schedule_id") {
             let id = link.row.trimmed_value("schedule_id");
@@ -422,7 +398,7 @@ impl<'a> AgentJob<'a> {
             let next_run = next_run(&link.row);
             let clock = AgentClock { zone, now: draft.asked.now, next_run };
             match times::schedules(&schedule.row, clock) {
-                Ok(found) => made.push((item, schedule, name, found)),
+                Ok(found) => made.push(FoundSchedule { item, schedule, name, found }),
                 Err(why) => {
                     let cure = (
                         format!("procession schedule add CODE --group {group} …"),
@@ -432,8 +408,13 @@ impl<'a> AgentJob<'a> {
                 }
             }
         }
-        let several = made.iter().map(|(.., found)| found.timings.len()).sum::<usize>() > 1;
-        for (item, schedule, name, found) in made {
+        self.push_schedules(made, group, draft);
+    }
+
+    fn push_schedules(&self, made: Vec<FoundSchedule<'_>>, group: &GroupCode, draft: &mut Draft) {
+        let is_on = self.row.row.is_true("enabled");
+        let several = made.iter().map(|one| one.found.timings.len()).sum::<usize>() > 1;
+        for FoundSchedule { item, schedule, name, found } in made {
             draft.resume_item(item);
             for said in found.differs {
                 draft.note(Level::Differs, &schedule.at, &name, said, ("", ""));
@@ -464,6 +445,48 @@ impl<'a> AgentJob<'a> {
             }
         }
     }
+}
+
+/// What the job does after each step, on success and on failure.
+fn step_actions(rows: &[&ExportedRow]) -> Vec<[StepAction; 2]> {
+    let place = |id: i64| rows.iter().position(|row| row.row.number("step_id") == Some(id));
+    let action = |at: usize, action: &str, target: &str, default: i64| {
+        let row = &rows[at].row;
+        match row.number(action).unwrap_or(default) {
+            1 => StepAction::Quit(StepRun::Succeeded),
+            3 if at + 1 < rows.len() => StepAction::GoTo(at + 1),
+            // There is none after the last one: the job ends as the step did.
+            3 if action == "on_success_action" => StepAction::Quit(StepRun::Succeeded),
+            4 => {
+                let id = row.number(target).unwrap_or(0);
+                place(id).map_or(StepAction::Nowhere(id), StepAction::GoTo)
+            }
+            _ => StepAction::Quit(StepRun::Failed),
+        }
+    };
+    let both = |at: usize| {
+        [
+            action(at, "on_success_action", "on_success_step_id", 1),
+            action(at, "on_fail_action", "on_fail_step_id", 2),
+        ]
+    };
+    (0..rows.len()).map(both).collect()
+}
+
+/// Which step starts after which end of another one.
+fn step_flow(actions: &[[StepAction; 2]], start: Option<usize>) -> StepFlow {
+    let mut flow = StepFlow { ways: vec![Vec::new(); actions.len()] };
+    if let Some(start) = start {
+        flow.ways[start].push(Vec::new());
+    }
+    for (step, both) in actions.iter().enumerate() {
+        for (action, end) in both.iter().zip([StepEnd::Succeeded, StepEnd::Failed]) {
+            if let StepAction::GoTo(next) = action {
+                flow.ways[*next].push(vec![StepCondition { step, end }]);
+            }
+        }
+    }
+    flow
 }
 
 /// `next_run_date`, `next_run_time` as a moment; 0 is none.
