@@ -35,8 +35,10 @@ pub(super) enum ImportVerb {
     PgTimetable(FromFilesOrDatabase),
     /// Azkaban projects: a zip, a folder, or .job, .properties and .flow files
     Azkaban(FromFiles),
-    /// Folders of Control-M, as its Automation API writes them (JSON)
+    /// Folders of Control-M, as its Automation API writes them (JSON), or older releases (XML, DEFTABLE)
     ControlM(FromFiles),
+    /// Jobs of SQL Server Agent, from exported tables of msdb (CSV or JSON)
+    SqlServerAgent(FromFiles),
     /// The jobs, executors and users of an XXL-JOB admin (2.2 to 3.5), read from its database
     XxlJob(import_xxl::XxlImportArgs),
     /// Events of MySQL or MariaDB (CREATE EVENT), read from the server
@@ -138,6 +140,9 @@ pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<VerbRes
         }
         ImportVerb::ControlM(args) => {
             import_files(global, System::ControlM, &args.files, &args.to, None)
+        }
+        ImportVerb::SqlServerAgent(args) => {
+            import_files(global, System::SqlServerAgent, &args.files, &args.to, None)
         }
         ImportVerb::XxlJob(args) => import_xxl::import(global, args).await,
         ImportVerb::MysqlEvents(args) => from_database(TableSystem::MysqlEvents, args).await,

@@ -188,8 +188,8 @@ enum Verb {
     /// Export stored definitions as a definition file
     Export(export::DefinitionExportArgs),
     /// Convert another system's jobs into definition files, with a report of everything that could not be
-    /// converted exactly: crontab, control-m, dolphinscheduler, airflow, mysql-events, pg-cron, pgagent,
-    /// quartz, pg-timetable, azkaban, xxl-job
+    /// converted exactly: crontab, control-m, sql-server-agent, dolphinscheduler, airflow, mysql-events,
+    /// pg-cron, pgagent, quartz, pg-timetable, azkaban, xxl-job
     #[command(subcommand)]
     Import(import::ImportVerb),
     /// The versions of a group: who changed what, when

@@ -1,6 +1,7 @@
-//! Imports Control-M from the JSON of its Automation API: a folder becomes a group, or one group for each set of days
-//! on which its jobs run, and events become dependencies. Story order: keys, days (on which days), variables
-//! (`%%NAME`), body (what a job runs), actions (what follows its end), events (what waits for what).
+//! Control-M, as its Automation API writes and reads it (JSON), or in the XML of older releases: a folder is a group, or one for
+//! each set of days on which its jobs run, and events become dependencies.
+//! Story order: keys, days (on which days), variables (`%%NAME`), body (what a job runs), actions (what follows its end), events
+//! (what waits for what), xml (older files, as the same maps).
 
 mod actions;
 mod body;
@@ -8,6 +9,7 @@ mod days;
 mod events;
 pub(super) mod keys;
 mod variables;
+mod xml;
 
 use crate::definition::{Located, NodeValue, SourceNode};
 use crate::domain::id::{GroupCode, JobCode};
@@ -81,12 +83,7 @@ pub(crate) fn read_folders(given: &[Given], draft: &mut Draft) {
     for file in given {
         let Some(text) = text(file, draft) else { continue };
         if text.trim_start().starts_with('<') {
-            let fix = "export it as JSON: ctm deploy jobs::get json -s \"ctm=*&folder=*\"";
-            draft.fault(
-                &ImportOrigin::new(&file.path, 0),
-                "this is XML, and JSON is read here",
-                fix,
-            );
+            roots.extend(xml::read_tree(&file.path, text, draft));
             continue;
         }
         roots.extend(tree(&file.path, text, draft));
@@ -110,7 +107,11 @@ pub(crate) fn read_folders(given: &[Given], draft: &mut Draft) {
         let at = given
             .first()
             .map_or_else(ImportOrigin::default, |file| ImportOrigin::new(&file.path, 0));
-        draft.fault(&at, "there is no folder here", "give what ctm deploy jobs::get writes");
+        draft.fault(
+            &at,
+            "there is no folder here",
+            "give what ctm deploy jobs::get writes, or exported folders as XML",
+        );
         return;
     }
     make_definitions(&folders, &profiles, draft);

@@ -6,7 +6,7 @@ use crate::domain::time::Millis;
 use crate::domain::time::local_time::ahead_sec;
 use crate::domain::time::local_time::shown;
 use crate::import::note::BilingualSentence;
-use chrono::{Datelike as _, NaiveDateTime, TimeDelta, Timelike as _};
+use chrono::{Datelike as _, NaiveDate, NaiveDateTime, TimeDelta, Timelike as _};
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
 
@@ -80,21 +80,10 @@ impl Interval {
 
     /// Every `step` months: cron expressions by months and years, and a separate one for the last day of February.
     fn month_crons(&self, step: i64) -> Vec<String> {
-        let common = gcd(step, 12);
-        // After `count` firings, `years` years later, the same months repeat.
-        let (count, years) = (12 / common, step / common);
-        // By the first year of each; a cycle of one year needs no years.
-        let mut months: BTreeMap<Option<i64>, Vec<i64>> = BTreeMap::new();
-        for at in 0..count {
-            let months_on = i64::from(self.start.month0()) + at * step;
-            let year = i64::from(self.start.year()) + months_on / 12;
-            let first = (years > 1).then_some(year);
-            months.entry(first).or_default().push(months_on % 12 + 1);
-        }
         let mut crons = Vec::new();
-        for (first, mut months) in months {
-            months.sort_unstable();
-            let year = first.map_or_else(String::new, |first| format!(" {first}/{years}"));
+        for MonthCycle { months, years } in
+            month_cycles(self.start.date(), step).unwrap_or_default()
+        {
             let day = self.start.day();
             let (february, others): (Vec<i64>, Vec<i64>) = match day {
                 31 => (months, Vec::new()),
@@ -103,11 +92,8 @@ impl Interval {
             };
             for (day, months) in [(day.to_string(), others), ("L".to_owned(), february)] {
                 if !months.is_empty() {
-                    crons.push(format!(
-                        "{} {day} {} ?{year}",
-                        self.time_of_day(),
-                        month_list(&months)
-                    ));
+                    let months = month_list(&months);
+                    crons.push(format!("{} {day} {months} ?{years}", self.time_of_day()));
                 }
             }
         }
@@ -170,6 +156,38 @@ impl Interval {
     }
 }
 
+/// Months of the year that come again every so many years.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MonthCycle {
+    pub(crate) months: Vec<i64>,
+    /// The field of a cron for the years, with a blank before it; empty: every year.
+    pub(crate) years: String,
+}
+
+/// Every so many months, from the month of a day on; none when that is no positive number, or more than a century.
+pub(crate) fn month_cycles(start: NaiveDate, step: i64) -> Option<Vec<MonthCycle>> {
+    if !(1..=MONTHS_MAX).contains(&step) {
+        return None;
+    }
+    let common = gcd(step, 12);
+    // After so many firings they are in the same months again, so many years later.
+    let (count, years) = (12 / common, step / common);
+    // By the year in which they begin; a cycle of one year has no years.
+    let mut months: BTreeMap<Option<i64>, Vec<i64>> = BTreeMap::new();
+    for at in 0..count {
+        let months_on = i64::from(start.month0()) + at * step;
+        let year = i64::from(start.year()) + months_on / 12;
+        let first = (years > 1).then_some(year);
+        months.entry(first).or_default().push(months_on % 12 + 1);
+    }
+    let cycle = |(first, mut months): (Option<i64>, Vec<i64>)| {
+        months.sort_unstable();
+        let years = first.map_or_else(String::new, |first| format!(" {first}/{years}"));
+        MonthCycle { months, years }
+    };
+    Some(months.into_iter().map(cycle).collect())
+}
+
 fn cron_words(expression: String) -> TimingWords {
     TimingWords { cron: Some(expression), ..TimingWords::default() }
 }
@@ -178,7 +196,8 @@ fn every(sec: i64) -> TimingWords {
     TimingWords { every_sec: Some(sec), ..TimingWords::default() }
 }
 
-fn month_list(months: &[i64]) -> String {
+/// The field of a cron for months.
+pub(crate) fn month_list(months: &[i64]) -> String {
     if months.len() == 12 {
         return "*".to_owned();
     }

@@ -4,7 +4,7 @@
 //! Story order: note (what is said), keys and columns (what source formats say), name (titles become codes), draft
 //! (what is gathered), schedule (when it fires, under which numbers), tally (what was read, and what became of it),
 //! finish (sound, and as text), report (for people); what systems share: body, sql_statement, routine_parameters,
-//! scheduler_source, interval, live_zone; then one file per system.
+//! scheduler_source, interval, time_fields, step_flow, live_zone, exported_rows, xml; then one file per system.
 
 mod airflow;
 mod azkaban;
@@ -14,6 +14,7 @@ mod control_m;
 mod crontab;
 mod dolphin;
 mod draft;
+mod exported_rows;
 mod finish;
 mod interval;
 mod keys;
@@ -30,12 +31,16 @@ mod report;
 mod routine_parameters;
 mod schedule;
 mod scheduler_source;
+mod sql_server;
 mod sql_statement;
+mod step_flow;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod time_fields;
 mod tree;
 mod unzip;
+mod xml;
 mod xxl_job;
 
 pub use draft::Draft;
@@ -67,6 +72,8 @@ pub enum System {
     ControlM,
     /// Serialized DAGs of Airflow.
     Airflow,
+    /// Exported tables of SQL Server Agent.
+    SqlServerAgent,
 }
 
 impl System {
@@ -79,6 +86,7 @@ impl System {
             Self::Azkaban => "Azkaban",
             Self::ControlM => "Control-M",
             Self::Airflow => "Airflow",
+            Self::SqlServerAgent => "SQL Server Agent",
         }
     }
 }
@@ -181,6 +189,7 @@ pub fn import(
         System::Azkaban => azkaban::read_projects(given, &mut draft),
         System::ControlM => control_m::read_folders(given, &mut draft),
         System::Airflow => airflow::read_serialized(given, &mut draft),
+        System::SqlServerAgent => sql_server::read_jobs(given, &mut draft),
         System::DolphinScheduler => dolphin::read_exports(given, &mut draft),
     }
     draft.finish(kinds)

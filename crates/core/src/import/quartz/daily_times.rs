@@ -1,10 +1,8 @@
-//! Translates times that repeat every so many seconds between two times of day to cron expressions: one for all hours
-//! with the same minutes and seconds.
+//! Times of day that come every so many seconds between two of them, on days of the week, as crons.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::import::time_fields::time_fields;
+use std::collections::BTreeSet;
 
-/// Maximum number of schedules for one trigger; more would be unmaintainable.
-const CRONS_MAX: usize = 12;
 const DAY_SEC: u32 = 86_400;
 
 /// From one second of the day to another, both inclusive, on some days of the week.
@@ -51,44 +49,16 @@ impl DailyTimes {
 
     /// The cron expressions that together name these times; `None` if there are too many.
     pub(super) fn crons(&self) -> Option<Vec<String>> {
-        let mut hours: BTreeMap<u32, BTreeMap<u32, BTreeSet<u32>>> = BTreeMap::new();
         let step = usize::try_from(self.step).ok()?;
-        for time in (self.first..=self.last).step_by(step) {
-            let of_hour = hours.entry(time / 3_600).or_default();
-            of_hour.entry(time / 60 % 60).or_default().insert(time % 60);
-        }
-        // By the seconds and minutes that occur in an hour.
-        let mut alike: BTreeMap<(Vec<u32>, Vec<u32>), BTreeSet<u32>> = BTreeMap::new();
-        for (hour, minutes) in hours {
-            let mut by_seconds: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
-            for (minute, seconds) in minutes {
-                by_seconds.entry(seconds.into_iter().collect()).or_default().push(minute);
-            }
-            for (seconds, minutes) in by_seconds {
-                alike.entry((seconds, minutes)).or_default().insert(hour);
-            }
-            if alike.len() > CRONS_MAX {
-                return None;
-            }
-        }
+        let fields = time_fields((self.first..=self.last).step_by(step))?;
         let days = if self.weekdays.len() == 7 {
             "* * ?".to_owned()
         } else {
-            format!("? * {}", list(&self.weekdays))
+            let days = self.weekdays.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+            format!("? * {days}")
         };
-        let cron = |((seconds, minutes), hours): ((Vec<u32>, Vec<u32>), BTreeSet<u32>)| {
-            let field = |all: &BTreeSet<u32>, size: usize| {
-                if all.len() == size { "*".to_owned() } else { list(all) }
-            };
-            let (seconds, minutes) = (seconds.into_iter().collect(), minutes.into_iter().collect());
-            format!("{} {} {} {days}", field(&seconds, 60), field(&minutes, 60), field(&hours, 24))
-        };
-        Some(alike.into_iter().map(cron).collect())
+        Some(fields.into_iter().map(|time| format!("{time} {days}")).collect())
     }
-}
-
-fn list(all: &BTreeSet<u32>) -> String {
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -125,6 +125,68 @@ fn what_is_no_export_is_refused() {
         let given = [Given { path: "f".to_owned(), bytes: text.as_bytes().to_vec() }];
         import_files(System::ControlM, &given).err().map(|e| e.to_string()).unwrap_or_default()
     };
-    assert!(refused("<DEFTABLE/>").contains("this is XML"));
+    assert!(refused("<DEFTABLE/>").contains("no folder"));
+    assert!(refused("<DEFTABLE>\n<FOLDER>").contains("f:2: this is not readable as XML"));
     assert!(refused("{}").contains("no folder"));
+}
+
+#[test]
+fn older_xml_follows_the_same_rules() {
+    let text = include_str!("../../../../../tests/data/import/control_m.xml");
+    let made = import_text(System::ControlM, "gl.xml", text);
+    assert_eq!(
+        edges(&made),
+        ["LOAD>ALARM failure", "LOAD>POST", "wait_FROM_HR_POST>POST"],
+        "{}",
+        made.text
+    );
+    let load = job(&made, "LOAD");
+    assert!(script(&made, "LOAD").ends_with("load.sh ${_ODATE} ${REGION}\n"));
+    assert_eq!((load.retry_count, load.retry_delay_sec), (3, 300));
+    assert_eq!(load.notify_email, ["ops@bank.example"]);
+    assert_eq!((load.pools[0].pool.as_str(), load.pools[0].weight), ("LOADERS", 2));
+    assert_eq!(load.locks[0].mode, LockMode::Exclusive);
+    assert_eq!(load.tags, ["user:batch", "app:LEDGER", "subapp:CLOSE"]);
+    assert_eq!(script(&made, "POST"), "'/opt/gl/post.sh'\n");
+    for line in [
+        "cron: 0 0 0 ? * MON,TUE,WED,THU,FRI",
+        "every_sec: 900",
+        "cron: 0 0 0 1 1,4,7,10 ?",
+        "manual: true",
+    ] {
+        assert!(made.text.contains(line), "{line}\n{}", made.text);
+    }
+    assert!(made.text.contains("18:00-08:00"), "{}", made.text);
+    for (about, words) in [
+        ("GL_calendar", "MonthDaysCalendar names a calendar"),
+        ("POST", "Confirm: true is left out"),
+        ("POST", "Shout on its own condition"),
+        ("SAP", "its type Job:SAP has no counterpart"),
+    ] {
+        assert!(has_note(&made, about, words), "{about}: {words}\n{:?}", made.notes);
+    }
+    let report = markdown(&made, "Control-M", Lang::En);
+    assert!(report.contains("jobs: 9 read = "), "{report}");
+    assert!(report.contains("schedules: 5 read = "), "{report}");
+}
+
+#[test]
+fn jobs_of_a_smart_folder_run_on_its_days() {
+    let import = |job: &str, more: &str| {
+        let text = format!(
+            r#"<DEFTABLE><SMART_FOLDER FOLDER_NAME="F" FOLDER_ORDER_METHOD="SYSTEM" WEEKDAYS="0,6">
+            <JOB JOBNAME="A" TASKTYPE="Command" CMDLINE="a" {job}><RULE_BASED_CALENDARS NAME="*"/></JOB>{more}
+            </SMART_FOLDER></DEFTABLE>"#
+        );
+        import_text(System::ControlM, "f.xml", &text)
+    };
+    let made = import(r#"TIMEFROM="02:30""#, "");
+    assert!(made.text.contains("cron: 0 0 0 ? * SUN,SAT"), "{}", made.text);
+    assert_eq!(job(&made, "A").schedule_time.map(|t| t.to_string()).as_deref(), Some("02:30:00"));
+    let made = import(r#"WEEKDAYS="1""#, "");
+    assert!(made.text.contains("cron: 0 0 0 ? * MON"), "{}", made.text);
+    let made = import("", r#"<RULE_BASED_CALENDAR NAME="R" WEEKDAYS="2"/>"#);
+    assert!(made.text.contains("cron: 0 0 0 ? * TUE"), "{}", made.text);
+    let made = import("", r#"<SHOUT WHEN="LATESUB"/>"#);
+    assert!(has_note(&made, "F", "SHOUT"), "{:?}", made.notes);
 }

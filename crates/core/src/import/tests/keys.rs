@@ -9,6 +9,7 @@ mod crontab;
 mod dolphin;
 mod pg_timetable;
 mod quartz;
+mod sql_server;
 mod xxl_job;
 
 use super::{given, import_files};

@@ -11,6 +11,7 @@ mod mysql_events;
 mod pg_timetable;
 mod postgres_schedulers;
 mod quartz;
+mod sql_server;
 
 use crate::domain::job::{BodyPart, JobDef, JobKind};
 use crate::domain::time::Millis;

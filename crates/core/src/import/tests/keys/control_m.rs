@@ -223,3 +223,168 @@ fn keys_of_when() {
     }
     .assert_each_key_is_heard();
 }
+
+/// A job with more attributes and children than it had.
+fn xml(attributes: &str, children: &str) -> String {
+    format!(
+        r#"<DEFTABLE><FOLDER FOLDER_NAME="F" FOLDER_ORDER_METHOD="SYSTEM"><JOB {attributes}>{children}</JOB></FOLDER></DEFTABLE>"#
+    )
+}
+
+/// Each attribute of a table changes what is told, beside those of `base`.
+fn assert_attributes(
+    known: &[KnownKey],
+    base: &[Sample<'_>],
+    samples: &[Sample<'_>],
+    around: &dyn Fn(&str) -> String,
+) {
+    use std::collections::{BTreeMap, BTreeSet};
+    let names: BTreeSet<&str> = known.iter().map(|known| known.name).collect();
+    let tried: BTreeSet<&str> = samples.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, tried, "each known attribute has a sample, and no other");
+    let hears = |more: Option<Sample<'_>>| {
+        let mut all: BTreeMap<&str, &str> = base.iter().copied().collect();
+        all.extend(more);
+        let pairs: Vec<String> = all.iter().map(|(k, v)| format!("{k}=\"{v}\"")).collect();
+        super::heard(
+            System::ControlM,
+            &[crate::import::tests::given("f.xml", &around(&pairs.join(" ")))],
+        )
+    };
+    let before = hears(None);
+    assert!(!before.starts_with("refused"), "{before}");
+    for sample in samples {
+        assert_ne!(hears(Some(*sample)), before, "{sample:?} is ignored");
+    }
+    assert!(hears(Some(("ZZ_UNKNOWN", "1"))).contains("ZZ_UNKNOWN"));
+}
+
+#[test]
+fn attributes_of_a_job_in_xml() {
+    let base = [("JOBNAME", "A"), ("TASKTYPE", "Command"), ("CMDLINE", "run"), ("WEEKDAYS", "1")];
+    let mut samples: Vec<Sample<'_>> = vec![
+        ("JOBNAME", "B"),
+        ("CMDLINE", "go"),
+        ("TASKTYPE", "Dummy"),
+        ("APPL_TYPE", "SAP"),
+        ("USE_INSTREAM_JCL", "Y"),
+        ("CONFIRM", "1"),
+        ("CRITICAL", "1"),
+        ("DAYS", "5"),
+        ("WEEKDAYS", "2"),
+        ("DAYSCAL", "C"),
+        ("WEEKSCAL", "C"),
+        ("CONFCAL", "C"),
+        ("DATE", "0101"),
+        ("TIMEFROM", "0200"),
+        ("TIMETO", "0600"),
+        ("ACTIVE_FROM", "20270101"),
+        ("ACTIVE_TILL", "20270101"),
+        ("CYCLIC", "1"),
+        ("MAXRERUN", "3"),
+        ("TIMEZONE", "Europe/Berlin"),
+        ("RETRO", "1"),
+        ("MULTIAGENT", "Y"),
+    ];
+    let of_others = [
+        "MEMNAME",
+        "MEMLIB",
+        "INSTREAM_JCL",
+        "DAYS_AND_OR",
+        "INTERVAL",
+        "IND_CYCLIC",
+        "CYCLIC_TIMES_SEQUENCE",
+        "CYCLIC_INTERVAL_SEQUENCE",
+        "SUB_APPLICATION",
+        "GROUP",
+        "OWNER",
+    ];
+    let rest = keys::XML_JOB.iter().map(|known| known.name);
+    let rest: Vec<&str> = rest
+        .filter(|name| !samples.iter().any(|(known, _)| known == name) && !of_others.contains(name))
+        .collect();
+    samples.extend(rest.into_iter().map(|name| (name, if name.len() == 3 { "1" } else { "x" })));
+    let plain: Vec<KnownKey> =
+        keys::XML_JOB.iter().copied().filter(|known| !of_others.contains(&known.name)).collect();
+    assert_attributes(&plain, &base, &samples, &|attributes| xml(attributes, ""));
+    // What counts beside other attributes.
+    let known = |names: &[&str]| -> Vec<KnownKey> {
+        keys::XML_JOB.iter().copied().filter(|known| names.contains(&known.name)).collect()
+    };
+    for (base, sample) in [
+        (vec![("TASKTYPE", "Job"), ("MEMNAME", "a")], ("MEMNAME", "b")),
+        (vec![("TASKTYPE", "Job"), ("MEMNAME", "a")], ("MEMLIB", "/opt")),
+        (vec![("USE_INSTREAM_JCL", "Y"), ("INSTREAM_JCL", "a")], ("INSTREAM_JCL", "b")),
+        (vec![("DAYS", "1"), ("WEEKDAYS", "2")], ("DAYS_AND_OR", "AND")),
+        (vec![("CYCLIC", "1"), ("INTERVAL", "00010M"), ("DAYS", "ALL")], ("INTERVAL", "00010H")),
+        (vec![("CYCLIC", "1"), ("INTERVAL", "00010M"), ("DAYS", "ALL")], ("IND_CYCLIC", "E")),
+        (
+            vec![("CYCLIC", "1"), ("INTERVAL", "00010M"), ("DAYS", "ALL")],
+            ("CYCLIC_TIMES_SEQUENCE", "0900"),
+        ),
+        (
+            vec![("CYCLIC", "1"), ("INTERVAL", "00010M"), ("DAYS", "ALL")],
+            ("CYCLIC_INTERVAL_SEQUENCE", "5M"),
+        ),
+        (vec![("CMDLINE", "a"), ("TASKTYPE", "Command")], ("SUB_APPLICATION", "x")),
+        (vec![("CMDLINE", "a"), ("TASKTYPE", "Command")], ("GROUP", "x")),
+        (vec![("CMDLINE", "a"), ("TASKTYPE", "Command")], ("OWNER", "x")),
+    ] {
+        assert_attributes(&known(&[sample.0]), &base, &[sample], &|all| xml(all, ""));
+    }
+}
+
+#[test]
+fn attributes_of_a_folder_and_elements_in_xml() {
+    let folder = |attributes: &str| {
+        format!(
+            r#"<DEFTABLE><FOLDER {attributes}><JOB JOBNAME="A" TASKTYPE="Command" CMDLINE="run %%x" WEEKDAYS="1"/></FOLDER></DEFTABLE>"#
+        )
+    };
+    // Days of a folder are those of its sub-folders' jobs, and of its own where it has some.
+    let of_days = [
+        "DAYS",
+        "WEEKDAYS",
+        "DAYS_AND_OR",
+        "DAYSCAL",
+        "WEEKSCAL",
+        "CONFCAL",
+        "DATE",
+        "JOBNAME",
+        "TABLE_NAME",
+        "TABLE_USERDAILY",
+    ];
+    let known: Vec<KnownKey> = keys::XML_FOLDER
+        .iter()
+        .copied()
+        .filter(|known| !of_days.contains(&known.name) && known.name.len() != 3)
+        .collect();
+    let samples: Vec<Sample<'_>> = known
+        .iter()
+        .map(|known| (known.name, if known.name == "TIMEZONE" { "Europe/Berlin" } else { "x" }))
+        .collect();
+    assert_attributes(&known, &[("FOLDER_NAME", "F")], &samples, &folder);
+    let base = xml(r#"JOBNAME="A" TASKTYPE="Command" CMDLINE="run %%x" WEEKDAYS="1""#, "");
+    let hears =
+        |text: &str| super::heard(System::ControlM, &[crate::import::tests::given("f.xml", text)]);
+    let before = hears(&base);
+    for element in [
+        r#"<INCOND NAME="C" ODATE="ODAT"/>"#,
+        r#"<OUTCOND NAME="C" ODATE="ODAT" SIGN="-"/>"#,
+        r#"<QUANTITATIVE NAME="Q" QUANT="1"/>"#,
+        r#"<CONTROL NAME="Q" TYPE="S"/>"#,
+        r#"<VARIABLE NAME="%%x" VALUE="1"/>"#,
+        r#"<AUTOEDIT2 NAME="%%x" VALUE="1"/>"#,
+        r#"<AUTOEDIT EXP="%%x=1"/>"#,
+        r#"<SHOUT WHEN="LATESUB"/>"#,
+        r#"<ON STMT="*" CODE="NOTOK"><DOACTION ACTION="OK"/></ON>"#,
+        r#"<ON STMT="*" CODE="NOTOK"><DOFORCEJOB NAME="x"/></ON>"#,
+        r#"<ON STMT="line" CODE="OK"><DOMAIL DEST="a@bank.example"/></ON>"#,
+        r#"<RULE_BASED_CALENDARS NAME="R"/>"#,
+        r#"<STEP_RANGE NAME="R"/>"#,
+    ] {
+        let text = base.replace("></JOB>", &format!(">{element}</JOB>"));
+        assert_ne!(text, base);
+        assert_ne!(hears(&text), before, "{element} is ignored");
+    }
+}
