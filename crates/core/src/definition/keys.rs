@@ -193,7 +193,7 @@ pub(crate) const NEWEST: &[&str] = &["newest"];
 /// An owner.
 pub(crate) const OWNER: &[&str] = &["code", "name", "email", "lang"];
 /// A host that HTTP jobs may call.
-pub(crate) const HOST: &[&str] = &["name", "base_url", "headers", "max_parallel"];
+pub(crate) const HOST: &[&str] = &["name", "base_url", "ui_url", "headers", "max_parallel"];
 /// The call of an HTTP job.
 pub(crate) const HTTP: &[&str] = &["host", "method", "path", "headers", "send", "expect_status"];
 /// How a SENSOR job asks.
@@ -202,9 +202,26 @@ pub(crate) const SENSOR: &[&str] = &["poll_sec"];
 pub(crate) const SUB_BATCH: &[&str] = &["group", "batch"];
 /// What a HANDLER or GLUE job asks of an executor.
 pub(crate) const EXECUTOR: &[&str] = &["app", "handler", "language", "send", "route", "block"];
-/// The application of a FLINK job.
-pub(crate) const APPLICATION: &[&str] =
-    &["host", "file", "main_class", "args", "conf", "parallelism", "poll_sec"];
+/// The application of a FLINK or SPARK job.
+pub(crate) const APPLICATION: &[&str] = &[
+    "host",
+    "file",
+    "main_class",
+    "args",
+    "conf",
+    "parallelism",
+    "poll_sec",
+    "master",
+    "spark_home",
+    "jars",
+    "py_files",
+    "driver_memory",
+    "driver_cores",
+    "executor_memory",
+    "executor_cores",
+    "max_cores",
+    "queue",
+];
 /// Who may approve an APPROVAL job.
 pub(crate) const APPROVAL: &[&str] = &["role", "permission", "users", "four_eyes", "question"];
 /// The list of a fan-out.
