@@ -39,7 +39,7 @@ test-xxl: ## with executors of XXL-JOB that others wrote (Python, Node.js, Rust)
 	@scripts/test-xxl.sh
 	cargo test --test it -- xxl:: $(ARGS)
 
-test-engines: ## remote applications on a real Flink cluster (330 MB from PyPI, JDK 17); ARGS go to the tests
+test-engines: ## remote applications on real Flink and Spark clusters (800 MB from PyPI, JDK 17); ARGS: flink | spark, then those of the tests
 	@scripts/test-engines.sh $(ARGS)
 
 test-cgroups: ## limits of scripts, on a kernel with cgroup v2 (user-mode Linux)

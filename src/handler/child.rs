@@ -207,13 +207,24 @@ pub(crate) struct OutputReader<'a> {
     pub(crate) outputs: ScriptOutputs,
     /// The last non-empty line on standard error.
     pub(crate) last_error: Option<String>,
+    /// The end of standard error.
+    error_tail: Vec<u8>,
 }
+
+/// Number of bytes of standard error that are kept to find the cause of a failure.
+const ERROR_TAIL: usize = 64 * 1024;
 
 impl<'a> OutputReader<'a> {
     /// A reader that writes to `log`.
     pub(crate) fn new(log: &'a RunLog, limits: OutputLimits) -> Self {
         let outputs = ScriptOutputs::new(limits);
-        Self { log, lines: Default::default(), outputs, last_error: None }
+        let error_tail = Vec::new();
+        Self { log, lines: Default::default(), outputs, last_error: None, error_tail }
+    }
+
+    /// The end of standard error.
+    pub(crate) fn error_tail(&self) -> String {
+        String::from_utf8_lossy(&self.error_tail).into_owned()
     }
 
     /// Reads both pipes until both are closed. May be dropped and followed by `finish`.
@@ -234,8 +245,16 @@ impl<'a> OutputReader<'a> {
         }
     }
 
-    fn feed_bytes(&mut self, stream: Stream, bytes: &[u8]) {
+    /// Handles output as it arrives, in pieces that may end anywhere.
+    pub(crate) fn feed_bytes(&mut self, stream: Stream, bytes: &[u8]) {
         let at = usize::from(stream == Stream::Stderr);
+        if stream == Stream::Stderr {
+            self.error_tail.extend_from_slice(bytes);
+            let surplus = self.error_tail.len().saturating_sub(2 * ERROR_TAIL);
+            if surplus > 0 {
+                self.error_tail.drain(..surplus + ERROR_TAIL);
+            }
+        }
         let mut lines = std::mem::take(&mut self.lines[at]);
         lines.feed_pieces(bytes, |piece| self.piece(stream, piece));
         self.lines[at] = lines;

@@ -6,9 +6,9 @@ use crate::handler::AttemptTask;
 use crate::handler::http::header_value;
 use crate::outbound::{self, TransportProtection, chain};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, RequestBuilder};
 use std::time::Duration;
-use url::Url;
+use url::{Host, Url};
 
 /// Time limit of an answer. Flink runs the main method of a job while it answers.
 const ANSWER: Duration = Duration::from_secs(120);
@@ -19,6 +19,7 @@ const READ: usize = 8 * 1024 * 1024;
 pub(crate) struct ClusterApi {
     pub(crate) host: String,
     base: Url,
+    ui: Option<Url>,
     headers: HeaderMap,
     client: Client,
 }
@@ -67,6 +68,7 @@ impl ClusterApi {
         let host = task.host.as_ref().filter(|host| host.name == host_name);
         let host = host.ok_or_else(|| format!("host {host_name} is not registered"))?;
         let base = read_base(host)?;
+        let ui = read_ui(host)?;
         let mut headers = HeaderMap::new();
         for (name, text) in &host.headers {
             let key = HeaderName::from_bytes(name.as_bytes());
@@ -81,12 +83,47 @@ impl ClusterApi {
         // that nothing was sent.
         let made = made.connect_timeout(connect_timeout).timeout(ANSWER).pool_max_idle_per_host(0);
         let client = outbound::built(made)?;
-        Ok(Self { host: host.name.clone(), base, headers, client })
+        Ok(Self { host: host.name.clone(), base, ui, headers, client })
     }
 
     /// A link for people.
     pub(crate) fn link(&self, path: &str) -> String {
         format!("{}/{path}", self.base.as_str().trim_end_matches('/'))
+    }
+
+    /// Whether the cluster is on this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        is_loopback(&self.base)
+    }
+
+    /// A link into the cluster's web page, if its address is known.
+    pub(crate) fn ui_link(&self, path: &str) -> Option<String> {
+        let ui = self.ui.as_ref()?;
+        Some(format!("{}/{path}", ui.as_str().trim_end_matches('/')))
+    }
+
+    /// Gets a page of the cluster's web page; `None` when its address is not known.
+    pub(crate) async fn get_ui(&self, path: &str) -> Result<Option<ClusterAnswer>, String> {
+        let Some(link) = self.ui_link(path) else { return Ok(None) };
+        let request = self.client.get(link).headers(self.headers.clone());
+        self.call(request).await.map(Some).map_err(|lost| lost.cause)
+    }
+
+    /// Gets a page at an address that the cluster named. It is called when it is on the host of the
+    /// web page, without the headers; any other host is not called, and the answer is `None`.
+    pub(crate) async fn get_named(
+        &self,
+        address: &str,
+        path: &str,
+    ) -> Result<Option<ClusterAnswer>, String> {
+        let named = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let (Some(named), Some(ui)) = (named, &self.ui) else { return Ok(None) };
+        let is_same = named.host() == ui.host() || (is_loopback(&named) && is_loopback(ui));
+        if !is_same {
+            return Ok(None);
+        }
+        let link = format!("{}/{path}", named.as_str().trim_end_matches('/'));
+        self.call(self.client.get(link)).await.map(Some).map_err(|lost| lost.cause)
     }
 
     /// Sends one request. `path` contains no parameter of a job.
@@ -105,6 +142,10 @@ impl ClusterApi {
             }
             request = request.body(body.bytes);
         }
+        self.call(request).await
+    }
+
+    async fn call(&self, request: RequestBuilder) -> Result<ClusterAnswer, NoAnswer> {
         let mut response = request.send().await.map_err(|error| self.lost(error))?;
         let (status, mut bytes) = (response.status().as_u16(), Vec::new());
         while bytes.len() < READ {
@@ -129,4 +170,22 @@ fn read_base(host: &HttpHost) -> Result<Url, String> {
         Err(_) => (host.base_url.clone(), format!("host {}: base_url", host.name)),
     };
     http_call::parse_base_url(&text).map_err(|fault| format!("{whose} {fault}"))
+}
+
+fn read_ui(host: &HttpHost) -> Result<Option<Url>, String> {
+    let (text, whose) = match (std::env::var(host.ui_url_env()), &host.ui_url) {
+        (Ok(text), _) => (text, host.ui_url_env()),
+        (Err(_), Some(url)) => (url.clone(), format!("host {}: ui_url", host.name)),
+        (Err(_), None) => return Ok(None),
+    };
+    http_call::parse_base_url(&text).map(Some).map_err(|fault| format!("{whose} {fault}"))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
 }

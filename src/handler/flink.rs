@@ -4,14 +4,15 @@
 //! an id that it remembers, and the result of a lost answer is looked up.
 
 use crate::domain::job::application::flink::{
-    job_id, read_accumulators, read_exception, read_jar_id, read_refusal, read_report, root_cause,
+    read_accumulators, read_exception, read_jar_id, read_refusal, read_report,
 };
-use crate::domain::job::application::{ApplicationCall, ApplicationReport};
+use crate::domain::job::application::{ApplicationCall, ApplicationReport, root_cause};
 use crate::domain::job::outcome::{AttemptOutcome, Stream};
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
 use crate::handler::cluster_api::{ClusterAnswer, ClusterApi, NoAnswer, RequestBody};
-use crate::handler::remote_application::{
-    self, ApplicationOrder, FailureCause, RemoteEngine, Submission,
+use crate::handler::remote_application;
+use crate::handler::remote_engine::{
+    ApplicationOrder, FailureCause, Lookup, RemoteEngine, Submission,
 };
 use crate::handler::{AttemptTask, Context, WorkerHandler};
 use futures_util::future::BoxFuture;
@@ -57,10 +58,6 @@ impl RemoteEngine for FlinkHandler {
         "Flink"
     }
 
-    fn application_id(&self, task: &AttemptTask, attempt: u32) -> String {
-        job_id(&task.idem_key, attempt)
-    }
-
     fn link(&self, api: &ClusterApi, id: &str) -> String {
         api.link(&format!("#/job/completed/{id}/overview"))
     }
@@ -86,6 +83,18 @@ impl RemoteEngine for FlinkHandler {
                 );
             }
             submission
+        })
+    }
+
+    /// The key is the job id.
+    fn find<'a>(
+        &'a self,
+        api: &'a ClusterApi,
+        order: &'a ApplicationOrder<'a>,
+    ) -> BoxFuture<'a, Result<Lookup, String>> {
+        Box::pin(async move {
+            let report = self.read_state(api, &order.key).await?;
+            Ok(report.map_or(Lookup::Absent, |_| Lookup::Found(order.key.clone())))
         })
     }
 
@@ -120,6 +129,7 @@ impl RemoteEngine for FlinkHandler {
         &'a self,
         api: &'a ClusterApi,
         id: &'a str,
+        _error_log: &'a str,
     ) -> BoxFuture<'a, Option<FailureCause>> {
         Box::pin(async move {
             let path = format!("jobs/{id}/exceptions");
@@ -185,7 +195,7 @@ async fn start(api: &ClusterApi, order: &ApplicationOrder<'_>, jar: &str) -> Sub
         order.call.conf.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     conf.insert("pipeline.name", &order.name);
     let mut body = json!({
-        "jobId": order.id, "programArgsList": order.args, "flinkConfiguration": conf,
+        "jobId": order.key, "programArgsList": order.args, "flinkConfiguration": conf,
     });
     if let Some(class) = &order.call.main_class {
         body["entryClass"] = class.as_str().into();
@@ -195,11 +205,11 @@ async fn start(api: &ClusterApi, order: &ApplicationOrder<'_>, jar: &str) -> Sub
     }
     let path = format!("jars/{jar}/run");
     match api.send(Method::POST, &path, Some(RequestBody::json(&body))).await {
-        Ok(answer) if answer.is_success() => Submission::Accepted,
+        Ok(answer) if answer.is_success() => Submission::Accepted(order.key.clone()),
         Ok(answer) => {
             let refusal = read_refusal(answer.status, &answer.body);
             match (refusal.is_duplicate, refusal.is_timeout) {
-                (true, _) => Submission::Accepted,
+                (true, _) => Submission::Accepted(order.key.clone()),
                 (false, true) => Submission::Lost(refusal.cause),
                 (false, false) => Submission::Refused(refusal.cause),
             }

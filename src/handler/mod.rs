@@ -4,6 +4,7 @@
 //! A new job type is one file here and one line in `HANDLERS`.
 
 mod address;
+mod application_log;
 pub mod approval;
 mod batch;
 mod bind;
@@ -36,6 +37,7 @@ mod proc;
 mod process_tree;
 pub mod remote;
 mod remote_application;
+mod remote_engine;
 mod routine_lookup;
 pub(crate) mod run_on_source;
 mod script;
@@ -59,6 +61,8 @@ pub mod sessions;
 mod signature;
 pub mod source;
 mod source_connection;
+mod spark;
+mod spark_submit;
 mod sql;
 mod stop_trial;
 mod stopwatch;
@@ -77,7 +81,7 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::script_isolation::ScriptUsers;
 use crate::domain::job::script_limits::ScriptLimitSettings;
 use crate::domain::job::success_rules::Earlier;
-use crate::domain::job::{JobDef, JobKind};
+use crate::domain::job::{AfterCrash, JobDef, JobKind, Takes};
 use crate::domain::params::{BatchValues, BoundParam};
 use crate::domain::source::DataSource;
 use crate::domain::time::Millis;
@@ -102,6 +106,7 @@ pub static HANDLERS: &[&dyn WorkerHandler] = &[
     &executor::Bean,
     &executor::GlueHandler,
     &flink::FlinkHandler,
+    &spark::SparkHandler,
     &approval::ApprovalHandler,
 ];
 
@@ -112,7 +117,13 @@ pub fn find_handler(job_type: &str) -> Option<&'static dyn WorkerHandler> {
 
 /// The properties of a job's type; for an unknown type those of a plain one.
 pub fn kind_of(job: &JobDef) -> JobKind {
-    find_handler(job.job_type.as_str()).map_or(JobKind::PLAIN, |handler| handler.kind())
+    let kind = find_handler(job.job_type.as_str()).map_or(JobKind::PLAIN, |handler| handler.kind());
+    // Like a script, it runs below this program.
+    let is_here = job.application.is_some() && !job.is_submitted();
+    match is_here {
+        true => JobKind { takes: Takes::Slots, after_crash: AfterCrash::AsDeclared, ..kind },
+        false => kind,
+    }
 }
 
 /// Code for one job type.
@@ -234,6 +245,20 @@ pub trait Claim: Send + Sync {
     /// Stores in the row what the attempt waits for before its body, for display; `None` when it no
     /// longer waits. A failed write is only logged.
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()>;
+
+    /// Stores the id of an application that the attempt has submitted, so that a later attempt
+    /// finds it.
+    fn store_application(&self, made: StoredApplication) -> BoxFuture<'_, anyhow::Result<()>>;
+
+    /// The application that an attempt of the row stored last.
+    fn stored_application(&self) -> BoxFuture<'_, anyhow::Result<Option<StoredApplication>>>;
+}
+
+/// The id of an application on its cluster, with the key of the attempt that submitted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredApplication {
+    pub key: String,
+    pub id: String,
 }
 
 /// A statement with `?` for its values.
@@ -434,6 +459,6 @@ mod tests {
             assert!(kind.needs.iter().all(|part| !kind.may_have.contains(part)));
             assert_eq!(find_handler(kind.name).map(|h| h.kind().name), Some(kind.name));
         }
-        assert!(find_handler("SPARK").is_none());
+        assert!(find_handler("NONE").is_none());
     }
 }

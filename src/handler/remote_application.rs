@@ -1,24 +1,25 @@
 //! Runs an application on an external cluster: submitted once, followed to its end, cancelled with
-//! proof, and found again after a crash of this process. An engine is one implementation of
-//! `RemoteEngine`.
+//! proof, and found again after a crash of this process.
 //!
-//! The id of an application is derived from the idempotency key and the attempt. What an attempt
-//! left behind, because its worker died or shut down, is looked up by that id before anything is
-//! submitted.
+//! An application has a key, derived from the idempotency key and the attempt. Its id on the cluster
+//! is stored with the row as soon as it is known. What an attempt left behind, because its worker
+//! died or shut down, is looked up by the stored id, else by the key, before anything is submitted.
 
 use crate::domain::job::application::{
     ApplicationCall, ApplicationReport, ApplicationState, earlier_attempts,
 };
+use crate::handler::application_log::{ApplicationLog, PrintedOutputs};
+use crate::handler::remote_engine::{ApplicationOrder, Lookup, RemoteEngine, Submission};
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::params::http_call;
 use crate::handler::cluster_api::ClusterApi;
 use crate::handler::run_on_source::end_of;
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{AttemptTask, Context, NOTHING_RUNS, StopReason, UNCONFIRMED};
-use futures_util::future::BoxFuture;
-use std::collections::BTreeMap;
+use crate::handler::{
+    AttemptTask, Context, NOTHING_RUNS, StopReason, StoredApplication, UNCONFIRMED,
+};
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// The first pause between two polls.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -26,74 +27,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LOOKUP: Duration = Duration::from_secs(30);
 /// Number of lines of a stack trace that the log keeps.
 const STACK_LINES: usize = 60;
-
-/// What to submit.
-pub(crate) struct ApplicationOrder<'a> {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) args: Vec<String>,
-    pub(crate) call: &'a ApplicationCall,
-}
-
-/// The result of a submission.
-pub(crate) enum Submission {
-    /// The cluster has it, perhaps since an earlier submission with the same id.
-    Accepted,
-    /// The cluster does not run it, and why.
-    Refused(String),
-    /// The answer was lost: the cluster may run it.
-    Lost(String),
-}
-
-/// Why an application failed.
-pub(crate) struct FailureCause {
-    pub(crate) sentence: String,
-    pub(crate) stack: String,
-}
-
-/// A kind of cluster. It must refuse a second application with an id that it remembers.
-pub(crate) trait RemoteEngine: Send + Sync {
-    /// The display name.
-    fn name(&self) -> &'static str;
-
-    /// The id of the application of an attempt.
-    fn application_id(&self, task: &AttemptTask, attempt: u32) -> String;
-
-    /// The link to its page in the cluster's user interface.
-    fn link(&self, api: &ClusterApi, id: &str) -> String;
-
-    /// Submits it once.
-    fn submit<'a>(
-        &'a self,
-        api: &'a ClusterApi,
-        order: &'a ApplicationOrder<'a>,
-        ctx: &'a Context,
-    ) -> BoxFuture<'a, Submission>;
-
-    /// The cluster's report on it; `None` when it knows none with this id.
-    fn read_state<'a>(
-        &'a self,
-        api: &'a ClusterApi,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<ApplicationReport>, String>>;
-
-    /// Requests its cancellation; whether it is gone is read from its state.
-    fn cancel<'a>(&'a self, api: &'a ClusterApi, id: &'a str) -> BoxFuture<'a, Result<(), String>>;
-
-    /// Why it failed, as far as the cluster knows.
-    fn read_failure<'a>(
-        &'a self,
-        api: &'a ClusterApi,
-        id: &'a str,
-    ) -> BoxFuture<'a, Option<FailureCause>>;
-
-    /// Its outputs besides its state.
-    fn read_results<'a>(
-        &'a self,
-        api: &'a ClusterApi,
-        id: &'a str,
-    ) -> BoxFuture<'a, BTreeMap<String, String>>;
-}
+/// Time limit of asking for the progress.
+const PROGRESS: Duration = Duration::from_secs(5);
 
 /// Runs one attempt.
 pub(crate) async fn run(
@@ -116,18 +51,19 @@ pub(crate) async fn run(
         }
         claimed = ctx.claimed() => if let Err(cause) = claimed { return refused(cause); }
     }
-    let attempt = Attempt { engine, task, ctx, api: &api, longest_pause: longest_pause(&order) };
+    let attempt = Attempt { engine, task, ctx, api: &api };
     if task.is_unresolved {
-        match attempt.find_earlier().await {
-            Found::Application(id) => return attempt.follow(&id).await,
+        match attempt.find_earlier(&order).await {
+            Found::Application(earlier, id) => return attempt.follow(&earlier, &id).await,
             Found::Stopped(outcome) => return *outcome,
             Found::Nothing => {}
         }
         if !task.job.idempotent {
             return attempt.not_found();
         }
-        // If the earlier submission is still under way, the cluster refuses the second of the two.
-        order.id = engine.application_id(task, task.attempt.saturating_sub(1).max(1));
+        // If the earlier submission is still under way, a cluster that knows keys refuses the second
+        // of the two.
+        order = attempt.order_of(&order, task.attempt.saturating_sub(1).max(1));
     }
     attempt.submit(&order).await
 }
@@ -138,23 +74,28 @@ pub(crate) async fn end_orphan(
     task: &AttemptTask,
     ctx: &Context,
 ) -> AttemptOutcome {
-    let opened = match &task.job.application {
-        Some(call) => ClusterApi::open(&call.host, task, ctx.options.connect_timeout).await,
-        None => Err("the job has no application".to_owned()),
-    };
-    let api = match opened {
-        Ok(api) => api,
+    let (call, api) = match open_cluster(task, ctx).await {
+        Ok(opened) => opened,
         Err(cause) => return unconfirmed(engine, &cause),
     };
-    let attempt = Attempt { engine, task, ctx, api: &api, longest_pause: FIRST_PAUSE };
+    let attempt = Attempt { engine, task, ctx, api: &api };
     for number in std::iter::once(task.attempt).chain(earlier_attempts(task.attempt)) {
-        let id = engine.application_id(task, number);
-        match engine.read_state(&api, &id).await {
-            Ok(None) => {}
-            Ok(Some(report)) if report.state == ApplicationState::Active => {
-                return attempt.cancel(&id, StopReason::Killed).await;
+        let order = ApplicationOrder::of_attempt(task, call, Vec::new(), number);
+        let found = match attempt.find(&order).await {
+            Ok(Lookup::Absent) => continue,
+            Ok(Lookup::Found(id)) => engine.read_state(&api, &id).await.map(|state| (id, state)),
+            Ok(Lookup::Undecidable(cause)) | Err(cause) => Err(cause),
+        };
+        match found {
+            // The cluster has forgotten it since.
+            Ok((id, None)) => return attempt.forgotten(&id),
+            Ok((id, Some(report))) if report.state == ApplicationState::Active => {
+                return attempt.cancel(&order, &id, StopReason::Killed).await;
             }
-            Ok(Some(report)) => return attempt.settle(&id, &report).await,
+            Ok((id, Some(report))) => {
+                let log = ApplicationLog::new(engine, ctx, &id);
+                return attempt.settle(&id, &report, log).await;
+            }
             Err(cause) => return unconfirmed(engine, &cause),
         }
     }
@@ -173,15 +114,32 @@ async fn prepare<'a>(
     task: &'a AttemptTask,
     ctx: &Context,
 ) -> Result<(ClusterApi, ApplicationOrder<'a>), String> {
+    let (call, api) = open_cluster(task, ctx).await?;
+    let args = fill_arguments(call, task)?;
+    let order = ApplicationOrder::of_attempt(task, call, args, task.attempt);
+    engine.check_order(&api, &order).await?;
+    Ok((api, order))
+}
+
+async fn open_cluster<'a>(
+    task: &'a AttemptTask,
+    ctx: &Context,
+) -> Result<(&'a ApplicationCall, ClusterApi), String> {
     let call = task.job.application.as_deref().ok_or("the job has no application")?;
+    let host = call.host.as_deref().ok_or("the application names no host")?;
+    Ok((call, ClusterApi::open(host, task, ctx.options.connect_timeout).await?))
+}
+
+/// The arguments with the values of the parameters.
+pub(crate) fn fill_arguments(
+    call: &ApplicationCall,
+    task: &AttemptTask,
+) -> Result<Vec<String>, String> {
     let fill = |arg: &String| {
         let filled = http_call::fill_argument(arg, &task.params);
         filled.map_err(|fault| format!("argument {arg:?}: {fault}"))
     };
-    let args = call.args.iter().map(fill).collect::<Result<_, _>>()?;
-    let api = ClusterApi::open(&call.host, task, ctx.options.connect_timeout).await?;
-    let id = engine.application_id(task, task.attempt);
-    Ok((api, ApplicationOrder { id, name: task.idem_key.clone(), args, call }))
+    call.args.iter().map(fill).collect()
 }
 
 fn longest_pause(order: &ApplicationOrder<'_>) -> Duration {
@@ -189,8 +147,9 @@ fn longest_pause(order: &ApplicationOrder<'_>) -> Duration {
 }
 
 /// What was found of earlier attempts.
-enum Found {
-    Application(String),
+enum Found<'a> {
+    /// The order and the id of an application.
+    Application(Box<ApplicationOrder<'a>>, String),
     Nothing,
     Stopped(Box<AttemptOutcome>),
 }
@@ -201,7 +160,6 @@ struct Attempt<'a> {
     task: &'a AttemptTask,
     ctx: &'a Context,
     api: &'a ClusterApi,
-    longest_pause: Duration,
 }
 
 impl Attempt<'_> {
@@ -209,16 +167,38 @@ impl Attempt<'_> {
         self.ctx.log.add_line(Stream::System, line.into());
     }
 
+    fn order_of<'o>(&self, order: &ApplicationOrder<'o>, attempt: u32) -> ApplicationOrder<'o> {
+        ApplicationOrder::of_attempt(self.task, order.call, order.args.clone(), attempt)
+    }
+
+    /// Looks for the application of an order: by the id that was stored, else by its key.
+    async fn find(&self, order: &ApplicationOrder<'_>) -> Result<Lookup, String> {
+        let stored = self.ctx.claim.stored_application().await;
+        let stored = stored.map_err(|error| format!("cannot read its stored id: {error:#}"))?;
+        match stored.filter(|stored| stored.key == order.key) {
+            Some(stored) => Ok(Lookup::Found(stored.id)),
+            None => self.engine.find(self.api, order).await,
+        }
+    }
+
     /// Looks for what earlier attempts submitted; an unavailable cluster is waited for.
-    async fn find_earlier(&self) -> Found {
+    async fn find_earlier<'o>(&self, order: &ApplicationOrder<'o>) -> Found<'o> {
         for number in earlier_attempts(self.task.attempt) {
-            let id = self.engine.application_id(self.task, number);
-            match self.query_patiently(&id).await {
-                Ok(Some(report)) => {
-                    self.log(format!("attempt {number} submitted {id}, which is {}", report.word));
-                    return Found::Application(id);
+            let earlier = self.order_of(order, number);
+            let longest = longest_pause(order);
+            match self.query_patiently(longest, || self.find(&earlier)).await {
+                Ok(Lookup::Found(id)) => {
+                    self.log(format!("attempt {number} submitted {id}"));
+                    return Found::Application(Box::new(earlier), id);
                 }
-                Ok(None) => {}
+                Ok(Lookup::Absent) => {}
+                Ok(Lookup::Undecidable(cause)) => {
+                    let said = format!(
+                        "{cause}; whether attempt {number} submitted an application is not known"
+                    );
+                    let outcome = AttemptOutcome::ended(AttemptEnd::Unknown, said).for_good();
+                    return Found::Stopped(Box::new(outcome));
+                }
                 Err(reason) => {
                     let said = "stopped while its earlier application was looked up; what became of \
                                 it is not known";
@@ -249,93 +229,141 @@ impl Attempt<'_> {
 
     async fn submit(&self, order: &ApplicationOrder<'_>) -> AttemptOutcome {
         let (name, host) = (self.engine.name(), &self.api.host);
-        self.log(format!("submits {} to {name} at {host} as {}", order.call.file, order.id));
+        self.log(format!("submits {} to {name} at {host} with key {}", order.call.file, order.key));
         match self.engine.submit(self.api, order, self.ctx).await {
-            Submission::Accepted => self.follow(&order.id).await,
+            Submission::Accepted(id) => self.follow_new(order, &id).await,
             Submission::Refused(cause) => {
                 let said = format!("{name} did not take the application: {cause}");
                 AttemptOutcome::ended(AttemptEnd::Failed, said)
             }
             Submission::Lost(cause) => {
-                self.log(format!("{cause}; looks for {}", order.id));
-                self.look_for(&order.id, &cause).await
+                self.log(format!("{cause}; looks for what was submitted"));
+                self.look_for(order, &cause).await
             }
         }
+    }
+
+    async fn follow_new(&self, order: &ApplicationOrder<'_>, id: &str) -> AttemptOutcome {
+        let made = StoredApplication { key: order.key.clone(), id: id.to_owned() };
+        if let Err(error) = self.ctx.claim.store_application(made).await {
+            self.log(format!("cannot store its id, after a crash it is looked up: {error:#}"));
+        }
+        self.follow(order, id).await
     }
 
     /// Follows a submission whose answer was lost, if it arrived.
-    async fn look_for(&self, id: &str, cause: &str) -> AttemptOutcome {
-        let since = Stopwatch::start();
+    async fn look_for(&self, order: &ApplicationOrder<'_>, cause: &str) -> AttemptOutcome {
+        let (since, mut why) = (Stopwatch::start(), String::new());
         while since.elapsed() < LOOKUP {
-            if let Ok(Some(_)) = self.engine.read_state(self.api, id).await {
-                self.log("the submission has arrived");
-                return self.follow(id).await;
+            match self.engine.find(self.api, order).await {
+                Ok(Lookup::Found(id)) => {
+                    self.log("the submission has arrived");
+                    return self.follow_new(order, &id).await;
+                }
+                Ok(Lookup::Absent) => why.clear(),
+                Ok(Lookup::Undecidable(unknown)) => {
+                    why = format!("; {unknown}");
+                    break;
+                }
+                Err(unknown) => why = format!("; {unknown}"),
             }
             sleep(FIRST_PAUSE * 5).await;
         }
-        let said = format!("{cause}; whether application {id} was started is not known");
-        AttemptOutcome::ended(AttemptEnd::Unknown, said)
+        let said = format!("{cause}{why}; whether an application was started is not known");
+        AttemptOutcome::ended(AttemptEnd::Unknown, said).for_good()
     }
 
     /// Repeats the query until the cluster answers; an error is the reason to stop.
-    async fn query_patiently(&self, id: &str) -> Result<Option<ApplicationReport>, StopReason> {
+    async fn query_patiently<T, Q>(
+        &self,
+        longest_pause: Duration,
+        query: impl Fn() -> Q,
+    ) -> Result<T, StopReason>
+    where
+        Q: Future<Output = Result<T, String>>,
+    {
         let (mut pause, mut last) = (FIRST_PAUSE, None);
         loop {
             let answer = tokio::select! {
                 biased;
                 reason = self.ctx.stopped_for_good() => return Err(reason),
-                answer = self.engine.read_state(self.api, id) => answer,
+                answer = query() => answer,
             };
             let cause = match answer {
-                Ok(report) => {
+                Ok(answer) => {
                     if last.is_some() {
                         self.log(format!("{} answers again", self.engine.name()));
                         self.ctx.claim.waits_on(None).await;
                     }
-                    return Ok(report);
+                    return Ok(answer);
                 }
                 Err(cause) => cause,
             };
             if last.as_ref() != Some(&cause) {
-                self.log(format!("cannot ask for {id}: {cause}"));
+                self.log(format!("cannot learn of its application: {cause}"));
                 self.ctx.claim.waits_on(Some(cause.clone())).await;
                 last = Some(cause);
             }
             tokio::select! {
                 biased;
                 reason = self.ctx.stopped_for_good() => return Err(reason),
-                () = sleep(pause) => pause = (pause * 2).min(self.longest_pause),
+                () = sleep(pause) => pause = (pause * 2).min(longest_pause),
             }
         }
     }
 
     /// Follows an application to its end.
-    async fn follow(&self, id: &str) -> AttemptOutcome {
-        self.log(format!(
-            "{} application {id}: {}",
-            self.engine.name(),
-            self.engine.link(self.api, id)
-        ));
+    async fn follow(&self, order: &ApplicationOrder<'_>, id: &str) -> AttemptOutcome {
+        let link = self.engine.link(self.api, id);
+        self.log(format!("{} application {id}: {link}", self.engine.name()));
+        let mut log = ApplicationLog::new(self.engine, self.ctx, id);
+        let longest_pause = longest_pause(order);
         let (mut pause, mut last) = (FIRST_PAUSE, String::new());
         loop {
-            let report = match self.query_patiently(id).await {
+            let query = || self.engine.read_state(self.api, id);
+            let mut report = match self.query_patiently(longest_pause, query).await {
                 Ok(Some(report)) => report,
                 Ok(None) => return self.forgotten(id),
-                Err(reason) => return self.stop(id, reason).await,
+                Err(reason) => return self.stop(order, id, reason).await,
             };
+            if report.state == ApplicationState::Active {
+                let stopped = tokio::select! {
+                    biased;
+                    reason = self.ctx.stopped_for_good() => Some(reason),
+                    () = self.read_details(order, &mut report, &mut log) => None,
+                };
+                if let Some(reason) = stopped {
+                    return self.stop(order, id, reason).await;
+                }
+            }
             let line = format!("{} {}", report.word, report.progress);
             if line != last {
                 self.log(line.trim_end());
                 last = line;
             }
             if report.state != ApplicationState::Active {
-                return self.settle(id, &report).await;
+                log.copy_rest(self.api).await;
+                return self.settle(id, &report, log).await;
             }
             tokio::select! {
                 biased;
-                reason = self.ctx.stopped_for_good() => return self.stop(id, reason).await,
-                () = sleep(pause) => pause = (pause * 3 / 2).min(self.longest_pause),
+                reason = self.ctx.stopped_for_good() => return self.stop(order, id, reason).await,
+                () = sleep(pause) => pause = (pause * 3 / 2).min(longest_pause),
             }
+        }
+    }
+
+    /// Copies the log and adds the progress of a running application.
+    async fn read_details(
+        &self,
+        order: &ApplicationOrder<'_>,
+        report: &mut ApplicationReport,
+        log: &mut ApplicationLog<'_>,
+    ) {
+        log.copy_new(self.api).await;
+        if report.progress.is_empty() {
+            let progress = timeout(PROGRESS, self.engine.read_progress(self.api, order)).await;
+            report.progress = progress.ok().flatten().unwrap_or_default();
         }
     }
 
@@ -348,9 +376,14 @@ impl Attempt<'_> {
         AttemptOutcome::ended(AttemptEnd::Unknown, said).for_good()
     }
 
-    async fn stop(&self, id: &str, reason: StopReason) -> AttemptOutcome {
+    async fn stop(
+        &self,
+        order: &ApplicationOrder<'_>,
+        id: &str,
+        reason: StopReason,
+    ) -> AttemptOutcome {
         match reason {
-            StopReason::TimedOut | StopReason::Killed => self.cancel(id, reason).await,
+            StopReason::TimedOut | StopReason::Killed => self.cancel(order, id, reason).await,
             // The next attempt looks it up.
             StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
                 let said = format!("this process leaves; application {id} runs on");
@@ -360,7 +393,12 @@ impl Attempt<'_> {
     }
 
     /// Requests its cancellation and waits until it is gone.
-    async fn cancel(&self, id: &str, reason: StopReason) -> AttemptOutcome {
+    async fn cancel(
+        &self,
+        order: &ApplicationOrder<'_>,
+        id: &str,
+        reason: StopReason,
+    ) -> AttemptOutcome {
         self.log(format!("cancels application {id}"));
         let since = Stopwatch::start();
         let mut cause = "it did not end".to_owned();
@@ -371,13 +409,23 @@ impl Attempt<'_> {
             match self.engine.read_state(self.api, id).await {
                 Ok(Some(report)) => match report.state {
                     ApplicationState::Cancelled => {
-                        let said = format!("application {id} was cancelled, and is gone");
-                        return AttemptOutcome::ended(end_of(reason), said);
+                        match self.engine.is_gone(self.api, order).await {
+                            Ok(true) => {
+                                let said = format!("application {id} was cancelled, and is gone");
+                                return AttemptOutcome::ended(end_of(reason), said);
+                            }
+                            Ok(false) => cause = "parts of it still end".to_owned(),
+                            Err(unreachable) => cause = unreachable,
+                        }
                     }
                     ApplicationState::Active => {}
                     ApplicationState::Finished
                     | ApplicationState::Failed
-                    | ApplicationState::Suspended => return self.settle(id, &report).await,
+                    | ApplicationState::Suspended => {
+                        let mut log = ApplicationLog::new(self.engine, self.ctx, id);
+                        log.copy_rest(self.api).await;
+                        return self.settle(id, &report, log).await;
+                    }
                 },
                 Ok(None) => return self.forgotten(id),
                 Err(unreachable) => cause = unreachable,
@@ -388,10 +436,20 @@ impl Attempt<'_> {
     }
 
     /// The outcome of an application that has ended.
-    async fn settle(&self, id: &str, report: &ApplicationReport) -> AttemptOutcome {
+    async fn settle(
+        &self,
+        id: &str,
+        report: &ApplicationReport,
+        log: ApplicationLog<'_>,
+    ) -> AttemptOutcome {
+        let error_log = log.error_tail();
+        let printed = log.finish();
         let ended = match report.state {
-            ApplicationState::Finished => AttemptOutcome::success(JobOutputs::default()),
-            ApplicationState::Failed => self.failed(id).await,
+            ApplicationState::Finished => match &printed {
+                Ok(_) => AttemptOutcome::success(JobOutputs::default()),
+                Err(why) => AttemptOutcome::ended(AttemptEnd::Failed, why.clone()).for_good(),
+            },
+            ApplicationState::Failed => self.failed(id, &error_log).await,
             ApplicationState::Cancelled => {
                 let said =
                     format!("application {id} was cancelled on the cluster by another client");
@@ -402,12 +460,12 @@ impl Attempt<'_> {
                 AttemptOutcome::ended(AttemptEnd::Unknown, said)
             }
         };
-        AttemptOutcome { outputs: self.outputs(id, report).await, ..ended }
+        AttemptOutcome { outputs: self.outputs(id, report, printed.ok()).await, ..ended }
     }
 
-    async fn failed(&self, id: &str) -> AttemptOutcome {
+    async fn failed(&self, id: &str, error_log: &str) -> AttemptOutcome {
         let name = self.engine.name();
-        let Some(cause) = self.engine.read_failure(self.api, id).await else {
+        let Some(cause) = self.engine.read_failure(self.api, id, error_log).await else {
             let said = format!("application {id} failed, and {name} gives no cause");
             return AttemptOutcome::ended(AttemptEnd::Failed, said);
         };
@@ -420,8 +478,16 @@ impl Attempt<'_> {
         )
     }
 
-    async fn outputs(&self, id: &str, report: &ApplicationReport) -> JobOutputs {
+    async fn outputs(
+        &self,
+        id: &str,
+        report: &ApplicationReport,
+        printed: Option<PrintedOutputs>,
+    ) -> JobOutputs {
         let (limits, mut outputs) = (self.ctx.options.outputs, JobOutputs::default());
+        if let Some(printed) = printed {
+            (outputs.values, outputs.unusable) = (printed.values, printed.unusable);
+        }
         let results = self.engine.read_results(self.api, id).await;
         for (at, (name, value)) in results.into_iter().enumerate() {
             if at >= limits.max_count {

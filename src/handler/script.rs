@@ -49,12 +49,7 @@ impl WorkerHandler for ScriptHandler {
     }
 
     fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
-        Box::pin(async move {
-            match start(task, ctx).await {
-                Ok(outcome) => outcome,
-                Err(said) => AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began(),
-            }
-        })
+        Box::pin(run_script(task, ctx, |_| None))
     }
 
     fn end_orphan<'a>(
@@ -66,8 +61,28 @@ impl WorkerHandler for ScriptHandler {
     }
 }
 
+/// Finds the cause of a failure in the end of standard error.
+type FindCause = fn(&str) -> Option<String>;
+
+/// Runs the script of a task. Where `find_cause` finds none, the last line of standard error is the
+/// cause.
+pub(crate) async fn run_script(
+    task: &AttemptTask,
+    ctx: &Context,
+    find_cause: FindCause,
+) -> AttemptOutcome {
+    match start(task, ctx, find_cause).await {
+        Ok(outcome) => outcome,
+        Err(said) => AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began(),
+    }
+}
+
 /// Runs it; an error is the reason why nothing was started.
-async fn start(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, String> {
+async fn start(
+    task: &AttemptTask,
+    ctx: &Context,
+    find_cause: FindCause,
+) -> Result<AttemptOutcome, String> {
     tokio::select! {
         biased;
         reason = ctx.stopped() => return Ok(stopped_before(reason)),
@@ -88,6 +103,9 @@ async fn start(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, Stri
     ctx.log.add_line(Stream::System, describe_start(runner.process_id(), &how));
     let mut reader = OutputReader::new(&ctx.log, ctx.options.outputs);
     let ending = watch(&mut runner, &mut reader, ctx).await;
+    if let Some(cause) = find_cause(&reader.error_tail()) {
+        reader.last_error = Some(cause);
+    }
     Ok(match ending {
         ScriptEnding::Own(status) => settle(status, reader),
         ScriptEnding::OutOfMemory(status) => {

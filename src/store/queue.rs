@@ -463,3 +463,29 @@ pub async fn set_waits_on(
     .context("say what a try waits for")?;
     Ok(())
 }
+
+/// Stores the application that a running attempt submitted; fails on a row that belongs to another.
+pub async fn set_application(
+    tx: &mut Tx,
+    id: QueueId,
+    attempt: u32,
+    owner: &NodeId,
+    application: &str,
+) -> Result<()> {
+    let changed = tx
+        .execute(
+            "UPDATE job_queue SET application = ? WHERE queue_id = ? AND attempt = ? AND owner = ?",
+            &[application.into(), id.0.into(), attempt.into(), owner.0.as_str().into()],
+        )
+        .await
+        .context("store the id of an application")?;
+    anyhow::ensure!(changed == 1, "the row belongs to another start by now");
+    Ok(())
+}
+
+/// The application that an attempt of the row submitted last.
+pub async fn application(tx: &mut Tx, id: QueueId) -> Result<Option<String>> {
+    let sql = "SELECT application FROM job_queue WHERE queue_id = ?";
+    let row = tx.fetch_optional(sql, &[id.0.into()]).await.context("read an application's id")?;
+    Ok(row.map(|row| row.opt_text("application")).transpose()?.flatten())
+}

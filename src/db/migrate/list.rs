@@ -254,4 +254,13 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0028_directory_state.sql"),
         ],
     ),
+    (
+        29,
+        "application id",
+        [
+            include_str!("../../../migrations/sqlite/0029_application_id.sql"),
+            include_str!("../../../migrations/mysql/0029_application_id.sql"),
+            include_str!("../../../migrations/postgres/0029_application_id.sql"),
+        ],
+    ),
 ];

@@ -10,7 +10,7 @@ use crate::engine::attempt::claim_ack::ClaimAck;
 use crate::engine::attempt::run::{AttemptOrder, Surroundings};
 use crate::engine::attempt::start_gate::Gate;
 use crate::engine::db_retry::answered;
-use crate::handler::{Claim, StopReason};
+use crate::handler::{Claim, StopReason, StoredApplication};
 use crate::store::{Db, queue};
 use futures_util::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,6 +150,35 @@ impl Claim for RowClaim {
             }
         })
     }
+
+    fn store_application(&self, made: StoredApplication) -> BoxFuture<'_, anyhow::Result<()>> {
+        Box::pin(async move {
+            let (mut tx, text) = (self.db.begin().await?, write_application(&made));
+            queue::set_application(&mut tx, self.queue_id, self.attempt, &self.owner, &text)
+                .await?;
+            Ok(tx.commit().await?)
+        })
+    }
+
+    fn stored_application(&self) -> BoxFuture<'_, anyhow::Result<Option<StoredApplication>>> {
+        Box::pin(read_application(&self.db, self.queue_id))
+    }
+}
+
+/// The application in the form of its column: key and id.
+fn write_application(made: &StoredApplication) -> String {
+    format!("{} {}", made.key, made.id)
+}
+
+/// Reads the application that an attempt of a row stored last.
+pub(super) async fn read_application(
+    db: &Db,
+    id: QueueId,
+) -> anyhow::Result<Option<StoredApplication>> {
+    let mut tx = db.begin_read().await?;
+    let text = queue::application(&mut tx, id).await?;
+    let parts = text.as_deref().and_then(|text| text.split_once(' '));
+    Ok(parts.map(|(key, id)| StoredApplication { key: key.to_owned(), id: id.to_owned() }))
 }
 
 impl RowClaim {

@@ -12,12 +12,13 @@ use crate::domain::job::secret::Mask;
 use crate::domain::params::http_call;
 use crate::engine::attempt::approvals::AttemptApprovals;
 use crate::engine::attempt::child_batches::AttemptChildBatches;
+use crate::engine::attempt::claim_check::read_application;
 use crate::engine::attempt::log_storage::append_of_orphan;
 use crate::engine::attempt::record::Recording;
 use crate::engine::attempt::run::{AttemptOrder, AttemptReport, Surroundings, What, find_host};
 use crate::engine::attempt::secret_reader::SecretReader;
 use crate::engine::db_retry::answered_at_last;
-use crate::handler::{self, AttemptTask, Claim, Context, StopReason};
+use crate::handler::{self, AttemptTask, Claim, Context, StopReason, StoredApplication};
 use crate::store::{Db, queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -88,7 +89,7 @@ async fn ended(
     if let Err(outcome) = read_host(&mut task, job, snapshot, &reader).await {
         return unconfirmed(outcome.message.as_deref().unwrap_or_default());
     }
-    let is_elsewhere = job.def.executor.is_some() || job.def.application.is_some();
+    let is_elsewhere = job.def.executor.is_some() || job.def.is_submitted();
     if starts_again && job.def.sub_batch.is_none() && !is_elsewhere {
         return AttemptOutcome::ended(
             end_of(reason),
@@ -110,7 +111,7 @@ async fn read_host(
     snapshot: &Snapshot,
     reader: &SecretReader<'_>,
 ) -> Result<(), AttemptOutcome> {
-    if job.def.application.is_some() {
+    if job.def.is_submitted() {
         let host = find_host(job, snapshot);
         task.secrets = reader.fetch(http_call::secrets(None::<&HttpCall>, host)).await?;
         task.host = host.cloned();
@@ -199,5 +200,14 @@ impl Claim for ToEnd {
     fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
         // This only waits for the end of the attempt, and its row is KILLING.
         Box::pin(async {})
+    }
+
+    fn store_application(&self, _made: StoredApplication) -> BoxFuture<'_, anyhow::Result<()>> {
+        // Nothing is submitted here.
+        Box::pin(async { Ok(()) })
+    }
+
+    fn stored_application(&self) -> BoxFuture<'_, anyhow::Result<Option<StoredApplication>>> {
+        Box::pin(read_application(&self.db, self.queue_id))
     }
 }

@@ -1,6 +1,7 @@
 //! FLINK against a real session cluster: `make test-engines` starts it and names its folder in PROCESSION_TEST_FLINK.
 
 use crate::util::bench::{Bench, Ran};
+use procession::domain::job::application::spark::SparkOptions;
 use procession::domain::job::application::{ApplicationCall, flink::job_id};
 use procession::domain::job::body::HttpHost;
 use procession::domain::job::outcome::{AttemptEnd, Stream};
@@ -69,7 +70,7 @@ impl Cluster {
     }
 }
 
-async fn http_get(url: &str) -> Option<String> {
+pub(super) async fn http_get(url: &str) -> Option<String> {
     let rest = url.strip_prefix("http://").expect("plain HTTP");
     let (address, path) = rest.split_once('/').expect("a path");
     let mut stream = TcpStream::connect(address).await.expect("the cluster");
@@ -79,8 +80,13 @@ async fn http_get(url: &str) -> Option<String> {
     stream.read_to_end(&mut bytes).await.expect("an answer");
     let text = String::from_utf8(bytes).expect("UTF-8");
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
-    assert!(!head.to_lowercase().contains("chunked"), "{head}");
-    (!head.starts_with("HTTP/1.1 404")).then(|| body.to_owned())
+    (!head.starts_with("HTTP/1.1 404")).then(|| {
+        // A small answer in chunks: a length, the answer, a length of 0.
+        match head.to_lowercase().contains("transfer-encoding: chunked") {
+            true => body.split("\r\n").skip(1).step_by(2).collect(),
+            false => body.to_owned(),
+        }
+    })
 }
 
 fn task(url: &str, file: &str) -> Bench {
@@ -88,18 +94,20 @@ fn task(url: &str, file: &str) -> Bench {
     bench.task.host = Some(HttpHost {
         name: "flink".to_owned(),
         base_url: url.to_owned(),
+        ui_url: None,
         headers: BTreeMap::new(),
         max_parallel: None,
     });
     // Unlike a number that counts from 1 in each process, it is new to a cluster that remembers.
     bench.task.idem_key = format!("{}/{}", bench.task.idem_key, uuid::Uuid::new_v4());
     bench.task.job.application = Some(Box::new(ApplicationCall {
-        host: "flink".to_owned(),
+        host: Some("flink".to_owned()),
         file: file.to_owned(),
         main_class: Some("Probe".to_owned()),
         args: vec!["{how}".to_owned(), "{millis}".to_owned()],
         conf: BTreeMap::new(),
         parallelism: Some(1),
+        spark: SparkOptions::default(),
         poll_sec: 1,
     }));
     bench
@@ -276,7 +284,7 @@ async fn what_is_not_found_after_a_crash_is_unknown_unless_it_may_run_again() {
 #[ignore = "needs a Flink cluster: make test-engines"]
 async fn a_submission_whose_answer_is_lost_is_found_and_not_made_twice() {
     let cluster = Cluster::find();
-    let (proxy, was_cut) = proxy_without_answers(&cluster.url).await;
+    let (proxy, was_cut) = proxy_without_answers(&cluster.url, "/run ").await;
     let mut bench = cluster.probe("ok", 10);
     bench.task.host.as_mut().expect("a host").base_url = proxy;
     let key = bench.task.idem_key.clone();
@@ -308,7 +316,10 @@ async fn zz_a_job_that_the_cluster_forgot_is_unknown() {
 }
 
 /// A proxy that lets everything through but the answers to submissions: there it closes the connection.
-async fn proxy_without_answers(url: &str) -> (String, Arc<AtomicBool>) {
+pub(super) async fn proxy_without_answers(
+    url: &str,
+    submission: &'static str,
+) -> (String, Arc<AtomicBool>) {
     let there = url.trim_start_matches("http://").to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -317,19 +328,19 @@ async fn proxy_without_answers(url: &str) -> (String, Arc<AtomicBool>) {
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             let (there, mark) = (there.clone(), mark.clone());
-            tokio::spawn(async move { pass(client, &there, &mark).await });
+            tokio::spawn(async move { pass(client, &there, submission, &mark).await });
         }
     });
     (address, was_cut)
 }
 
-async fn pass(mut client: TcpStream, there: &str, was_cut: &AtomicBool) {
+async fn pass(mut client: TcpStream, there: &str, submission: &str, was_cut: &AtomicBool) {
     let mut server = TcpStream::connect(there).await.expect("the cluster");
     let mut first = vec![0; 4096];
     let count = client.read(&mut first).await.unwrap_or_default();
     server.write_all(&first[..count]).await.expect("a request");
     let head = String::from_utf8_lossy(&first[..count]);
-    if !head.lines().next().unwrap_or_default().contains("/run ") {
+    if !head.lines().next().unwrap_or_default().contains(submission) {
         // Either end closes when it likes.
         let _ends = tokio::io::copy_bidirectional(&mut client, &mut server).await;
         return;

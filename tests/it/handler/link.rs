@@ -10,7 +10,7 @@ use procession::domain::job::SqlText;
 use procession::domain::job::outcome::{AttemptEnd, AttemptStage, Stream};
 use procession::domain::job::retry::ErrorClass;
 use procession::domain::source::DialectName;
-use procession::handler::{Claim, NOTHING_RUNS, StopReason, UNCONFIRMED};
+use procession::handler::{Claim, NOTHING_RUNS, StopReason, StoredApplication, UNCONFIRMED};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -305,6 +305,14 @@ impl Claim for SlowClaim {
 
     fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
         async {}.boxed()
+    }
+
+    fn store_application(&self, _made: StoredApplication) -> BoxFuture<'_, anyhow::Result<()>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn stored_application(&self) -> BoxFuture<'_, anyhow::Result<Option<StoredApplication>>> {
+        async { Ok(None) }.boxed()
     }
 }
 

@@ -13,6 +13,7 @@ mod script_isolation;
 mod script_limits;
 mod sensor;
 mod sessions;
+mod spark;
 mod sql;
 mod stop;
 mod target;

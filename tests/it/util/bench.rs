@@ -24,7 +24,7 @@ use procession::handler::remote::{RemoteCall, RemoteExecutors};
 use procession::handler::script_confinement::ScriptFiles;
 use procession::handler::{
     AttemptTask, ChildBatchEnd, ChildBatches, Claim, Context, HandlerOptions, LedgerContext,
-    LedgerWrite, StopReason, find_handler,
+    LedgerWrite, StopReason, StoredApplication, find_handler,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
@@ -34,12 +34,16 @@ use tokio::sync::watch;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+/// Longest time of a run in a test, in seconds; a cluster on a busy machine takes long.
+const RUN_SEC: u64 = 240;
+
 /// Whether the row is ours, as the test says; and what its try said it waits on.
-/// Last, how often a body was allowed to begin.
+/// Then, how often a body was allowed to begin, and the application that it stored.
 pub(crate) struct Says(
     pub(crate) AtomicBool,
     pub(crate) watch::Sender<Vec<Option<String>>>,
     pub(crate) AtomicU32,
+    pub(crate) std::sync::Mutex<Option<StoredApplication>>,
 );
 
 impl Says {
@@ -66,6 +70,16 @@ impl Claim for Says {
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
         self.1.send_modify(|said| said.push(what));
         async {}.boxed()
+    }
+
+    fn store_application(&self, made: StoredApplication) -> BoxFuture<'_, anyhow::Result<()>> {
+        *self.3.lock().expect("a lock") = Some(made);
+        async { Ok(()) }.boxed()
+    }
+
+    fn stored_application(&self) -> BoxFuture<'_, anyhow::Result<Option<StoredApplication>>> {
+        let stored = self.3.lock().expect("a lock").clone();
+        async move { Ok(stored) }.boxed()
     }
 }
 
@@ -258,6 +272,7 @@ impl Bench {
             AtomicBool::new(true),
             watch::channel(Vec::new()).0,
             AtomicU32::default(),
+            std::sync::Mutex::default(),
         ));
         let log = RunLog::new(1_000_000);
         let ctx = Context {
@@ -320,6 +335,7 @@ impl Bench {
         bench.task.host = Some(HttpHost {
             name: "core".to_owned(),
             base_url: base_url.to_owned(),
+            ui_url: None,
             headers: BTreeMap::new(),
             max_parallel: None,
         });
@@ -406,7 +422,7 @@ impl Bench {
             let outcome = handler.run(&self.task, &self.ctx).await;
             procession::handler::checks::judged(&self.task, &self.ctx, outcome).await
         };
-        let outcome = tokio::time::timeout(Duration::from_secs(60), run).await;
+        let outcome = tokio::time::timeout(Duration::from_secs(RUN_SEC), run).await;
         let lines = self.log.finish();
         Ran { outcome: outcome.expect("a handler must end"), lines }
     }

@@ -39,6 +39,10 @@ pub(crate) fn hosts(
             let cure = "write base_url: https://host[:port][/path]";
             report.fault(at, format!("{whose}: base_url {fault}"), cure);
         }
+        if let Some(Err(fault)) = host.ui_url.as_deref().map(http_call::parse_base_url) {
+            let cure = "write ui_url: https://host[:port][/path]";
+            report.fault(at, format!("{whose}: ui_url {fault}"), cure);
+        }
         let headers: Vec<(&String, &String)> = host.headers.iter().collect();
         check_headers(&whose, &headers, at, report);
         for (name, text) in headers {

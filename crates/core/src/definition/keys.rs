@@ -192,9 +192,9 @@ pub(crate) const BLACKOUT: &[&str] = &["from", "until", "daily", "days", "becaus
 pub(crate) const NEWEST: &[&str] = &["newest"];
 /// Keys of an owner.
 pub(crate) const OWNER: &[&str] = &["code", "name", "email", "lang"];
-/// Keys of a host that HTTP jobs may call.
-pub(crate) const HOST: &[&str] = &["name", "base_url", "headers", "max_parallel"];
-/// Keys of an HTTP job's call.
+/// A host that HTTP jobs may call.
+pub(crate) const HOST: &[&str] = &["name", "base_url", "ui_url", "headers", "max_parallel"];
+/// The call of an HTTP job.
 pub(crate) const HTTP: &[&str] = &["host", "method", "path", "headers", "send", "expect_status"];
 /// Keys of a SENSOR job's `sensor`.
 pub(crate) const SENSOR: &[&str] = &["poll_sec"];
@@ -202,10 +202,27 @@ pub(crate) const SENSOR: &[&str] = &["poll_sec"];
 pub(crate) const SUB_BATCH: &[&str] = &["group", "batch"];
 /// Keys of a HANDLER or GLUE job's `executor`.
 pub(crate) const EXECUTOR: &[&str] = &["app", "handler", "language", "send", "route", "block"];
-/// Keys of a FLINK job's `application`.
-pub(crate) const APPLICATION: &[&str] =
-    &["host", "file", "main_class", "args", "conf", "parallelism", "poll_sec"];
-/// Keys of an APPROVAL job's `approval`.
+/// The application of a FLINK or SPARK job.
+pub(crate) const APPLICATION: &[&str] = &[
+    "host",
+    "file",
+    "main_class",
+    "args",
+    "conf",
+    "parallelism",
+    "poll_sec",
+    "master",
+    "spark_home",
+    "jars",
+    "py_files",
+    "driver_memory",
+    "driver_cores",
+    "executor_memory",
+    "executor_cores",
+    "max_cores",
+    "queue",
+];
+/// Who may approve an APPROVAL job.
 pub(crate) const APPROVAL: &[&str] = &["role", "permission", "users", "four_eyes", "question"];
 /// Keys of `for_each`.
 pub(crate) const FOR_EACH: &[&str] = &["items", "param", "output", "max_parallel"];

@@ -25,6 +25,7 @@ pub(crate) fn read_host(
     let bare = |base_url: String| HttpHost {
         name: name.value.clone(),
         base_url,
+        ui_url: None,
         headers: Default::default(),
         max_parallel: None,
     };
@@ -44,8 +45,9 @@ pub(crate) fn read_host(
         fields.report.fault(&name.at, what, "add base_url: https://host");
         return None;
     };
+    let ui_url = fields.take_word("ui_url").map(|url| url.value);
     let headers = headers.into_iter().map(|(key, text)| (key.value, text.value)).collect();
-    Some(Located::new(&at, HttpHost { headers, max_parallel, ..bare(url.value) }))
+    Some(Located::new(&at, HttpHost { headers, ui_url, max_parallel, ..bare(url.value) }))
 }
 
 /// `http: {host, method, path, …}`.

@@ -194,6 +194,7 @@ pub(crate) const PARTS: &[Section] = &[
         keys: &[
             SchemaKey("name", "Its name.", Text),
             SchemaKey("base_url", "https://host[:port][/path]; every call stays below it.", Text),
+            SchemaKey("ui_url", "SPARK: the address of the master's web page.", Text),
             SchemaKey(
                 "headers",
                 "Headers of every call; a value may be ${secret.NAME}.",
@@ -267,11 +268,26 @@ pub(crate) const PARTS: &[Section] = &[
         name: "application",
         keys: &[
             SchemaKey("host", "One of hosts: the REST address of the cluster.", Text),
-            SchemaKey("file", "The jar, an absolute path on the node that runs the job.", Text),
+            SchemaKey(
+                "file",
+                "FLINK: the jar, an absolute path on the node that runs the job. SPARK: a jar or a Python \
+                 file that the driver's host can read.",
+                Text,
+            ),
             SchemaKey("main_class", "Its entry class; what the jar names when absent.", Text),
             SchemaKey("args", "Arguments; {name} is the parameter.", Texts),
             SchemaKey("conf", "Configuration of the application.", NamedTexts),
-            SchemaKey("parallelism", "The cluster's own when absent.", PARALLEL),
+            SchemaKey("parallelism", "FLINK: the cluster's own when absent.", PARALLEL),
+            SchemaKey("master", "SPARK: spark-submit runs on the node, with this master.", Text),
+            SchemaKey("spark_home", "SPARK: the folder of the Spark whose spark-submit runs.", Text),
+            SchemaKey("jars", "SPARK: further jars.", Texts),
+            SchemaKey("py_files", "SPARK: Python files for the search path.", Texts),
+            SchemaKey("driver_memory", "SPARK: as 2g.", Text),
+            SchemaKey("driver_cores", "SPARK: cores of the driver.", PARALLEL),
+            SchemaKey("executor_memory", "SPARK: as 4g, for each executor.", Text),
+            SchemaKey("executor_cores", "SPARK: cores of each executor.", PARALLEL),
+            SchemaKey("max_cores", "SPARK: cores of all executors together.", PARALLEL),
+            SchemaKey("queue", "SPARK: the queue of YARN.", Text),
             SchemaKey(
                 "poll_sec",
                 "Longest pause between two polls, in seconds; 5 when absent.",

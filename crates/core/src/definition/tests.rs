@@ -77,6 +77,13 @@ const KINDS: &[JobKind] = &[
         ..JobKind::PLAIN
     },
     JobKind {
+        name: "SPARK",
+        about: "Submits an application.",
+        needs: &[BodyPart::Application],
+        may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
+    },
+    JobKind {
         name: "APPROVAL",
         about: "Waits for a decision.",
         needs: &[BodyPart::Approval],

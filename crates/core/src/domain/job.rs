@@ -271,12 +271,18 @@ impl JobDef {
     /// Name of the registered host that the job calls, if any.
     pub fn called_host(&self) -> Option<&str> {
         let of_call = self.http.as_ref().map(|call| call.host.as_str());
-        of_call.or(self.application.as_ref().map(|call| call.host.as_str()))
+        of_call.or(self.application.as_ref().and_then(|call| call.host.as_deref()))
+    }
+
+    /// Whether its application runs on a cluster that it is submitted to, and not below this
+    /// program.
+    pub fn is_submitted(&self) -> bool {
+        self.application.as_ref().is_some_and(|call| call.host.is_some())
     }
 
     /// Whether the next attempt can look up an unknown outcome: in the ledger, or in the cluster.
     pub fn is_looked_up(&self) -> bool {
-        self.tx.is_recorded() || self.application.is_some()
+        self.tx.is_recorded() || self.is_submitted()
     }
 
     /// The code under which the job is defined: for an item of a fan-out, the code of the original

@@ -68,7 +68,7 @@ impl SlotNeeds {
     /// and host, the weights of its pools, its locks. An executor job needs only presence on a
     /// node.
     pub fn for_job(job: &JobDef) -> Self {
-        let is_elsewhere = job.executor.is_some() || job.application.is_some();
+        let is_elsewhere = job.executor.is_some() || job.is_submitted();
         let place = match (is_elsewhere, job.worker.clone()) {
             (true, label) => Resource::Node(label),
             (false, Some(label)) => Resource::Label(label),

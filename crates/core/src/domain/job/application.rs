@@ -2,17 +2,23 @@
 //! of the cluster's answers.
 
 pub mod flink;
+pub mod spark;
 
+use crate::domain::job::application::spark::SparkOptions;
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
-/// The submission of a FLINK job.
+/// The submission of a FLINK or SPARK job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplicationCall {
-    /// Name of the registered host: the REST address of the cluster.
-    pub host: String,
-    /// Absolute path of the jar on the node that runs the job.
+    /// Name of the registered host: the REST address of the cluster. None: `spark-submit` runs on
+    /// the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The program. FLINK: absolute path of the jar on the node that runs the job. SPARK: path or
+    /// URL of a jar or Python file that the driver's host can read.
     pub file: String,
     /// Entry class; none: as the jar's manifest declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,6 +32,9 @@ pub struct ApplicationCall {
     /// Parallelism; none: the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallelism: Option<u32>,
+    /// What only SPARK jobs have.
+    #[serde(default, skip_serializing_if = "SparkOptions::is_default")]
+    pub spark: SparkOptions,
     /// Longest pause between two polls, in seconds.
     pub poll_sec: u32,
 }
@@ -33,11 +42,38 @@ pub struct ApplicationCall {
 impl ApplicationCall {
     /// Default of `poll_sec`, in seconds.
     pub const POLL_SEC: u32 = 5;
+
+    /// Where it runs: the host, or the master of `spark-submit`.
+    fn describe_place(&self) -> &str {
+        let master = self.spark.master.as_deref();
+        self.host.as_deref().or(master).unwrap_or("no cluster")
+    }
+}
+
+/// The key of the application of an attempt: 32 hex digits derived from its idempotency key and
+/// number.
+pub fn application_key(idempotency_key: &str, attempt: u32) -> String {
+    let hash = digest(&SHA256, format!("{idempotency_key}#{attempt}").as_bytes());
+    hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The informative lines of an error: the exception and its causes, without stack frames.
+pub fn causes(text: &str) -> Vec<&str> {
+    let is_of_stack =
+        |line: &&str| line.starts_with("at ") || line.starts_with("... ") || line.is_empty();
+    text.lines().map(str::trim).filter(|line| !is_of_stack(line)).collect()
+}
+
+/// The last cause in a Java stack trace, which is the one that explains the failure.
+pub fn root_cause(stack: &str) -> String {
+    let lines = causes(stack);
+    let last = lines.iter().rev().find_map(|line| line.strip_prefix("Caused by: "));
+    last.or(lines.first().copied()).unwrap_or_default().to_owned()
 }
 
 impl Display for ApplicationCall {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} on {}", self.file, self.host)?;
+        write!(f, "{} on {}", self.file, self.describe_place())?;
         if let Some(class) = &self.main_class {
             write!(f, ", {class}")?;
         }

@@ -14,6 +14,10 @@ pub struct HttpHost {
     pub name: String,
     /// `https://host[:port][/path]`; `PROCESSION_HOST_<NAME>` may replace it.
     pub base_url: String,
+    /// The address of the cluster's web page, where it is another one; `PROCESSION_HOST_<NAME>_UI`
+    /// may replace it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ui_url: Option<String>,
     /// Headers of every call; a value may be `${secret.NAME}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,

@@ -42,6 +42,11 @@ impl HttpHost {
     pub fn url_env(&self) -> String {
         format!("PROCESSION_HOST_{}", self.name.to_uppercase().replace('-', "_"))
     }
+
+    /// The environment variable that may replace `ui_url`.
+    pub fn ui_url_env(&self) -> String {
+        format!("{}_UI", self.url_env())
+    }
 }
 
 /// Whether a call can be repeated without harm when the outcome of the first is unknown.

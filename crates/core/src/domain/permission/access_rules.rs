@@ -412,6 +412,7 @@ mod tests {
         defs.shared.hosts = vec![HttpHost {
             name: "core".to_owned(),
             base_url: "https://core".to_owned(),
+            ui_url: None,
             headers,
             max_parallel: None,
         }];

@@ -157,6 +157,7 @@ fn make_host(origin: &str, title: &str, draft: &mut Draft) -> String {
     let made = HttpHost {
         name: name.clone(),
         base_url: origin.to_owned(),
+        ui_url: None,
         headers: BTreeMap::new(),
         max_parallel: None,
     };

@@ -46,7 +46,7 @@ impl ProcessLoad {
     /// The node that a startable job lacks.
     fn missing_node(&self, job: &JobDef) -> Option<WaitReason> {
         let (here, others) = self.sites.as_ref()?;
-        let is_elsewhere = job.executor.is_some() || job.application.is_some();
+        let is_elsewhere = job.executor.is_some() || job.is_submitted();
         let waits = job.sensor.is_some() || is_elsewhere || job.approval.is_some();
         let takes = if waits { Takes::Nothing } else { Takes::Slots };
         let want = Want { label: job.worker.as_deref(), takes };

@@ -1,16 +1,15 @@
 //! Parses answers of Flink's REST interface (2.3): job ids, states, and causes of errors.
 
-use crate::domain::job::application::{ApplicationReport, ApplicationState};
-use ring::digest::{SHA256, digest};
+use crate::domain::job::application::{
+    ApplicationReport, ApplicationState, application_key, causes, root_cause,
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The Flink job id of an attempt: 32 hex digits derived from its idempotency key and number. Flink
-/// refuses a second job with an id that it remembers, so a submission can be repeated safely and
-/// its job looked up.
+/// The Flink job id of an attempt. Flink refuses a second job with an id that it remembers, so a
+/// submission can be repeated safely and its job looked up.
 pub fn job_id(idempotency_key: &str, attempt: u32) -> String {
-    let hash = digest(&SHA256, format!("{idempotency_key}#{attempt}").as_bytes());
-    hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    application_key(idempotency_key, attempt)
 }
 
 #[derive(Deserialize)]
@@ -55,20 +54,6 @@ fn describe_vertex(vertex: &Vertex) -> String {
 #[derive(Deserialize)]
 struct Refusal {
     errors: Vec<String>,
-}
-
-/// The informative lines of an error: the exception and its causes, without stack frames.
-fn causes(text: &str) -> Vec<&str> {
-    let is_of_stack =
-        |line: &&str| line.starts_with("at ") || line.starts_with("... ") || line.is_empty();
-    text.lines().map(str::trim).filter(|line| !is_of_stack(line)).collect()
-}
-
-/// The last cause in a Java stack trace, which is the one that explains the failure.
-pub fn root_cause(stack: &str) -> String {
-    let lines = causes(stack);
-    let last = lines.iter().rev().find_map(|line| line.strip_prefix("Caused by: "));
-    last.or(lines.first().copied()).unwrap_or_default().to_owned()
 }
 
 /// A parsed error answer.
