@@ -38,7 +38,7 @@ impl App {
             DialectName::Sqlite => stand_ins(&source.procedures),
             DialectName::Mysql | DialectName::Postgres => {
                 let path = &catalogue.search_path;
-                catalogue.routines.iter().map(|one| signature_of(one, path)).collect()
+                catalogue.routines().map(|one| signature_of(one, path)).collect()
             }
         };
         found.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
