@@ -59,10 +59,26 @@ test('a new job is added behind the last, and nothing else changes', () => {
   assert.deepEqual(differing(SMALL, after), ['  D:', '    type: PROC', '    proc_name: sp_d']);
   assert.deepEqual(parsed(after).jobs.D, { type: 'PROC', proc_name: 'sp_d' });
   assert.ok(after.includes('# tail') && after.indexOf('  D:') < after.indexOf('# tail'));
-  for (const start of ['', '# nothing yet\n', 'jobs:\n', 'jobs: {}\ngroups: { g: {} }\n', 'jobs: { A: { type: NOOP } }\n', 'groups: { g: {} }']) {
+  for (const start of [
+    '',
+    '# nothing yet\n',
+    'jobs:\n',
+    'jobs: {}\ngroups: { g: {} }\n',
+    'jobs: { A: { type: NOOP } }\n',
+    'groups: { g: {} }',
+  ]) {
     const made = change(start, 'addJob', 'D', { type: 'NOOP', depends_on: ['x'] });
     assert.deepEqual(parsed(made).jobs.D, { type: 'NOOP', depends_on: ['x'] }, start);
   }
+});
+
+test('a source is added once', () => {
+  const text = 'sources:\n  a: { url: "sqlite:a.db" } # a\njobs: {}\n';
+  const after = change(text, 'addSource', 'b', { url: 'sqlite:b.db' });
+  assert.deepEqual(parsed(after).sources.b, { url: 'sqlite:b.db' });
+  assert.ok(after.includes('# a'));
+  assert.deepEqual(read(after).addSource('b', {}), []);
+  assert.deepEqual(parsed(change('jobs: {}\n', 'addSource', 'b', { url: 'x' })).sources, { b: { url: 'x' } });
 });
 
 test('a dependency is added in every form', () => {
@@ -102,7 +118,10 @@ test('a deleted job is gone everywhere, and comments of others stay', () => {
   assert.deepEqual(parsed(after).jobs, { A: { name: 'One', type: 'NOOP' }, C: { type: 'NOOP', depends_on: ['A'] } });
   assert.ok(after.includes('- A # because') && after.includes('# tail') && after.includes('# first'));
   // FX_LOAD has no anchor; SL_AP has one that others use.
-  assert.throws(() => read(monthEnd).deleteJob('SL_AP'), (error) => error.key === 'ed.anchor');
+  assert.throws(
+    () => read(monthEnd).deleteJob('SL_AP'),
+    (error) => error.key === 'ed.anchor',
+  );
 });
 
 test('a field is set, changed and taken out', () => {
@@ -135,8 +154,14 @@ test('every single change of the month-end means just itself', () => {
 });
 
 test('a faulty text is not edited', () => {
-  assert.throws(() => read('jobs: {').addJob('A', {}), (error) => error.key === 'ed.faulty');
-  assert.throws(() => read('jobs:\n  - code: A\n').addJob('B', {}), (error) => error.key === 'ed.list_form');
+  assert.throws(
+    () => read('jobs: {').addJob('A', {}),
+    (error) => error.key === 'ed.faulty',
+  );
+  assert.throws(
+    () => read('jobs:\n  - code: A\n').addJob('B', {}),
+    (error) => error.key === 'ed.list_form',
+  );
 });
 
 test('layers stand behind what they wait for; a circle is found', () => {

@@ -15,6 +15,8 @@ import { mountInspector } from '../edit/draft/inspector.js';
 import { mountList } from '../edit/draft/list_view.js';
 import { loadKit, mountText } from '../edit/draft/text_view.js';
 
+/** What a new file begins with. */
+const START = 'groups:\n  new_group:\n    name: New group\n\ndefaults:\n  group: new_group\n\njobs: {}\n';
 const YAML = 'application/yaml, text/plain;q=0.9, */*;q=0.1';
 
 export async function mount(el, ctx) {
@@ -25,7 +27,7 @@ export async function mount(el, ctx) {
     api.get('/definition/schema'),
     api.get('/sources').then((page) => page.items.map((one) => one.name)),
     api.all('/groups').then((all) => all.map((one) => one.code ?? one.group)),
-    group ? api.text('/definition/export', { group }, YAML) : '',
+    group ? api.text('/definition/export', { group }, YAML) : START,
   ]);
   const head = group ? await api.get(api.path`/groups/${group}`) : null;
   const editor = new Editor(el, { kit, schema, sources, groups, group, text, version: head?.version });
@@ -53,7 +55,8 @@ class Editor {
     const act = {
       choose: (code) => this.choose(code),
       connect: (parent, code) => this.connect(parent, code),
-      disconnect: (parent, code) => this.edit((doc) => doc.removeDependency(code, parent), 'ed.was_cut', { parent, job: code }),
+      disconnect: (parent, code) =>
+        this.edit((doc) => doc.removeDependency(code, parent), 'ed.was_cut', { parent, job: code }),
       remove: (code) => this.remove(code),
     };
     this.canvas = mountCanvas({
@@ -78,7 +81,11 @@ class Editor {
     this.result = h('div.je-result', { 'aria-live': 'polite', 'data-test': 'ed-result' });
     this.state = h('p.ed-state', { role: 'status', 'data-test': 'ed-state' });
     this.tools = h('div.dg-tools', { role: 'toolbar', 'aria-label': t('ed.tools') });
-    this.remark = field({ label: t('def.remark'), hint: t('def.remark_hint'), input: input({ name: 'reason', test: 'ed-remark' }) });
+    this.remark = field({
+      label: t('def.remark'),
+      hint: t('def.remark_hint'),
+      input: input({ name: 'reason', test: 'ed-remark' }),
+    });
     this.buttons = h('div.def-buttons');
     this.views = segmented({
       label: t('ed.view'),
@@ -129,7 +136,10 @@ class Editor {
   }
 
   lineOf(code) {
-    return this.text.text().slice(0, this.doc.job(code)?.at ?? 0).split('\n').length;
+    return this.text
+      .text()
+      .slice(0, this.doc.job(code)?.at ?? 0)
+      .split('\n').length;
   }
 
   show(name, then) {
@@ -222,7 +232,21 @@ class Editor {
       parent: this.chosen,
       routinesOf: (source) => this.routines.of(source),
     });
-    if (made && this.edit((doc) => doc.addJob(made.code, made.fields), 'ed.added', { job: made.code })) this.choose(made.code);
+    if (made?.source && !named.includes(made.source) && !(await this.addSource(made.source))) return;
+    if (made && this.edit((doc) => doc.addJob(made.code, made.fields), 'ed.added', { job: made.code }))
+      this.choose(made.code);
+  }
+
+  /** A stored source is written into the file as it is stored: a file is complete in itself. */
+  async addSource(name) {
+    const whole = await api.text('/definition/export', {}, YAML);
+    const stored = new DefinitionText(whole, this.with.kit);
+    const fields = stored.plainOf(stored.pairOf(stored.root, 'sources')?.value)?.[name];
+    if (!fields) {
+      toast(t('ed.no_source_text', { source: name }), 'bad');
+      return false;
+    }
+    return this.edit((doc) => doc.addSource(name, fields));
   }
 
   connect(parent, code) {
@@ -241,7 +265,10 @@ class Editor {
     const { edge } = this;
     if (edge) {
       this.edge = null;
-      this.edit((doc) => doc.removeDependency(edge.target, edge.source), 'ed.was_cut', { parent: edge.source, job: edge.target });
+      this.edit((doc) => doc.removeDependency(edge.target, edge.source), 'ed.was_cut', {
+        parent: edge.source,
+        job: edge.target,
+      });
     } else if (this.chosen) this.remove(this.chosen);
   }
 
@@ -291,8 +318,20 @@ class Editor {
         disabled: this.chosen || this.edge ? false : t('ed.choose_job'),
         onclick: () => this.removeChosen(),
       }),
-      button(t('ed.undo'), { icon: 'left', kind: 'quiet', test: 'ed-undo', disabled: !can.undo, onclick: () => this.undo() }),
-      button(t('ed.redo'), { icon: 'right', kind: 'quiet', test: 'ed-redo', disabled: !can.redo, onclick: () => this.redo() }),
+      button(t('ed.undo'), {
+        icon: 'left',
+        kind: 'quiet',
+        test: 'ed-undo',
+        disabled: !can.undo,
+        onclick: () => this.undo(),
+      }),
+      button(t('ed.redo'), {
+        icon: 'right',
+        kind: 'quiet',
+        test: 'ed-redo',
+        disabled: !can.redo,
+        onclick: () => this.redo(),
+      }),
       button(t('dag.fit'), { kind: 'quiet', test: 'ed-fit', onclick: () => this.canvas.fit() }),
     );
     if (focused) this.tools.querySelector(`[data-test="${focused}"]`)?.focus();
@@ -371,7 +410,11 @@ class Editor {
         .filter((one) => severities.includes(one.severity))
         .map((one) => ({ line: 0, what: one.said[lang()], cure: one.hint?.[lang()] ?? '' }));
     this.found(
-      h(got.ok ? 'p.def-ok' : 'p', { role: 'status' }, t('def.connected', { sources: got.sources.length, calls: got.calls.length, errors: got.errors })),
+      h(
+        got.ok ? 'p.def-ok' : 'p',
+        { role: 'status' },
+        t('def.connected', { sources: got.sources.length, calls: got.calls.length, errors: got.errors }),
+      ),
       faultsView(of('error'), { warnings: of('unreachable', 'warning') }),
     );
   }
@@ -410,7 +453,9 @@ class Editor {
     this.remark.input.value = '';
     askBeforeLeaving(null);
     this.drawButtons();
-    this.found(h('p.def-ok', { role: 'status', 'data-test': 'ed-applied' }, t('def.applied', { n: got.changes?.length ?? 0 })));
+    this.found(
+      h('p.def-ok', { role: 'status', 'data-test': 'ed-applied' }, t('def.applied', { n: got.changes?.length ?? 0 })),
+    );
   }
 
   destroy() {

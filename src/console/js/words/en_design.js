@@ -588,7 +588,8 @@ export default {
   'ed.text': 'YAML',
   'ed.new_file': 'A new file',
   'ed.canvas': 'Jobs of the draft and what waits for what',
-  'ed.canvas_keys': 'Arrow keys follow the dependencies. Enter goes to the fields of the job, A adds a job that waits for it, C goes to the list to connect it, Delete deletes it, Ctrl+Z undoes. Drag from box to box to draw a dependency; click an arrow and press Delete to delete it. The list has the same.',
+  'ed.canvas_keys':
+    'Arrow keys follow the dependencies. Enter goes to the fields of the job, A adds a job that waits for it, C goes to the list to connect it, Delete deletes it, Ctrl+Z undoes. Drag from box to box to draw a dependency; click an arrow and press Delete to delete it. The list has the same.',
   'ed.add': 'Add a job',
   'ed.delete': 'Delete',
   'ed.undo': 'Undo',
@@ -627,6 +628,7 @@ export default {
   'ed.find_routine': 'Find a procedure',
   'ed.code': 'Code',
   'ed.no_source': 'None',
+  'ed.no_source_text': 'The data source {source} cannot be read from what is stored; write it under sources',
   'ed.bad_code': 'Letters, digits, _ - and . only',
   'ed.will_wait': 'It will wait for {parent}, the chosen job.',
   'ed.count': { one: '{n} job, {edges} dependencies', other: '{n} jobs, {edges} dependencies' },

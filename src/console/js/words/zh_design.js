@@ -579,7 +579,8 @@ export default {
   'ed.text': 'YAML',
   'ed.new_file': '新文件',
   'ed.canvas': '草稿中的作业及其依赖',
-  'ed.canvas_keys': '方向键沿依赖移动。回车进入作业的字段，A 添加一个依赖它的作业，C 到列表中为它添加依赖，Delete 删除它，Ctrl+Z 撤销。从一个方框拖到另一个方框即可画出依赖；点击箭头再按 Delete 可删除依赖。列表中可以做同样的操作。',
+  'ed.canvas_keys':
+    '方向键沿依赖移动。回车进入作业的字段，A 添加一个依赖它的作业，C 到列表中为它添加依赖，Delete 删除它，Ctrl+Z 撤销。从一个方框拖到另一个方框即可画出依赖；点击箭头再按 Delete 可删除依赖。列表中可以做同样的操作。',
   'ed.add': '添加作业',
   'ed.delete': '删除',
   'ed.undo': '撤销',
@@ -618,6 +619,7 @@ export default {
   'ed.find_routine': '查找存储过程',
   'ed.code': '代码',
   'ed.no_source': '无',
+  'ed.no_source_text': '无法从已保存的定义中读取数据源 {source}；请写在 sources 下',
   'ed.bad_code': '只能使用字母、数字、_、- 和 .',
   'ed.will_wait': '它将依赖所选作业 {parent}。',
   'ed.count': '{n} 个作业，{edges} 条依赖',

@@ -23,12 +23,13 @@ export function codeOf(routine, taken) {
 export const paramsOf = (routine) =>
   routine.params
     .filter((param) => !(param.mode === 'in' && param.has_default))
-    .map(({ name, mode, type }) => ({
-      name,
-      mode: mode === 'in' ? undefined : mode,
-      type: type === 'text' ? undefined : type,
-      value: mode === 'out' ? undefined : BATCH_NO.test(name) ? '${batch_no}' : '',
-    }));
+    .map(({ name, mode, type }) => {
+      const declared = { name };
+      if (mode !== 'in') declared.mode = mode;
+      if (type !== 'text') declared.type = type;
+      if (mode !== 'out') declared.value = BATCH_NO.test(name) ? '${batch_no}' : '';
+      return declared;
+    });
 
 /** Asks what to add; answers `{code, fields}`, or null. */
 export async function askForJob({ taken, sources, routinesOf, defaults, parent }) {
@@ -39,7 +40,13 @@ export async function askForJob({ taken, sources, routinesOf, defaults, parent }
   const said = h('p.hint', { role: 'status' });
   const code = field({ label: t('ed.code'), input: input({ test: 'ed-new-code', required: true }) });
   const name = field({ label: t('job.name'), input: input({ test: 'ed-new-name' }) });
-  const words = input({ type: 'search', label: t('ed.find_routine'), placeholder: t('ed.find_routine'), test: 'ed-find', oninput: draw });
+  const words = input({
+    type: 'search',
+    label: t('ed.find_routine'),
+    placeholder: t('ed.find_routine'),
+    test: 'ed-find',
+    oninput: draw,
+  });
   const source = select({
     label: t('job.source'),
     value: usual,
@@ -111,7 +118,11 @@ export async function askForJob({ taken, sources, routinesOf, defaults, parent }
           if (!/^[\w.-]+$/.test(made)) code.fail(t('ed.bad_code'));
           else if (taken.includes(made)) code.fail(t('ed.twice', { job: made }));
           else {
-            close({ code: made, fields: fieldsOf(name.input.value.trim(), source.value) });
+            close({
+              code: made,
+              source: chosen ? source.value : '',
+              fields: fieldsOf(name.input.value.trim(), source.value),
+            });
             return;
           }
           code.input.focus();

@@ -92,7 +92,11 @@ export function complete(root, text, at, known) {
   if (/(^|\s)#/.test(line)) return null;
   const value = line.match(/^(\s*(?:- )*)([\w.-]+):\s+(?:\[(?:[^\]]*,)?\s*)?([^\s,[\]{}"']*)$/);
   if (value) {
-    const path = [...pathAt(lines, lines.length - 1, value[1].length), ...(value[1].includes('-') ? ['-'] : []), value[2]];
+    const path = [
+      ...pathAt(lines, lines.length - 1, value[1].length),
+      ...(value[1].includes('-') ? ['-'] : []),
+      value[2],
+    ];
     const clean = path.filter((key, i) => !(key === '-' && path[i - 1] === '-'));
     return { from: at - value[3].length, options: valuesAt(root, clean, known) };
   }

@@ -133,26 +133,39 @@ export class DefinitionText {
   addJob(code, fields) {
     this.mustBeEditable();
     if (this.pairOf(this.map, code)) throw new EditRefused('ed.twice', { job: code });
+    return this.addEntry({ section: 'jobs', pair: this.jobsPair, map: this.map }, code, fields);
+  }
+
+  /** A data source, unless the file has one of that name. */
+  addSource(name, fields) {
+    this.mustBeEditable();
+    const pair = this.pairOf(this.root, 'sources');
+    const map = this.kit.isMap(pair?.value) ? pair.value : null;
+    if (pair?.value?.items && !map) throw new EditRefused('ed.list_form');
+    return this.pairOf(map, name) ? [] : this.addEntry({ section: 'sources', pair, map }, name, fields);
+  }
+
+  addEntry({ section, pair, map }, code, fields) {
     const key = plain(code);
-    if (!this.jobsPair) {
-      return [this.insertLines(this.text.length, `jobs:\n  ${key}:\n${write(fields, 4)}`)];
+    if (!pair) {
+      return [this.insertLines(this.text.length, `${section}:\n  ${key}:\n${write(fields, 4)}`)];
     }
-    if (!this.map || !this.map.items.length) {
-      const from = this.endOf({ key: this.jobsPair.key, value: null });
-      const value = this.jobsPair.value?.range;
-      const to = this.map && value ? value[1] : from;
+    if (!map || !map.items.length) {
+      const from = this.endOf({ key: pair.key, value: null });
+      const value = pair.value?.range;
+      const to = map && value ? value[1] : from;
       return [{ from, to, insert: `\n  ${key}:\n${write(fields, 4).trimEnd()}` }];
     }
-    if (this.map.flow) {
-      const last = this.map.items.at(-1);
+    if (map.flow) {
+      const last = map.items.at(-1);
       const at = this.endOf(last);
       return [{ from: at, to: at, insert: `, ${key}: ${flowMap(fields)}` }];
     }
-    const pad = this.column(this.map.items[0].key.range[0]);
-    const end = this.linesEnd(this.map.items.at(-1));
+    const pad = this.column(map.items[0].key.range[0]);
+    const end = this.linesEnd(map.items.at(-1));
     const lead = ' '.repeat(pad);
     // Jobs that stand apart by empty lines stay so.
-    const items = this.map.items;
+    const items = map.items;
     const second = items.length > 1 ? this.lineStart(items.at(-1).key.range[0]) : 0;
     const isApart = second > 1 && /\n[ \t]*\n(?:[ \t]*#[^\n]*\n)*$/.test(this.text.slice(0, second));
     return [this.insertLines(end, `${isApart ? '\n' : ''}${lead}${key}:\n${write(fields, pad + 2)}`)];
@@ -274,7 +287,8 @@ export class DefinitionText {
     const pad = this.column(map.items[0].key.range[0]);
     if (found) {
       this.refuseUsedAnchors(found);
-      const isShort = this.kit.isScalar(found.value) || found.value?.flow || !found.value || this.kit.isAlias(found.value);
+      const isShort =
+        this.kit.isScalar(found.value) || found.value?.flow || !found.value || this.kit.isAlias(found.value);
       const lines = write({ [key]: value }, pad);
       const isOne = lines.trimEnd().indexOf('\n') < 0;
       const from = found.key.range[0];

@@ -26,8 +26,15 @@ export function mountText({ kit, text, schema, known, onchange }) {
     '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'transparent' },
     '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
     '.cm-cursor': { borderLeftColor: 'var(--text)' },
-    '.cm-tooltip, .cm-panels': { backgroundColor: 'var(--surface)', color: 'var(--text)', border: '1px solid var(--line)' },
-    '.cm-tooltip-autocomplete > ul > li[aria-selected]': { backgroundColor: 'var(--accent)', color: 'var(--on-accent)' },
+    '.cm-tooltip, .cm-panels': {
+      backgroundColor: 'var(--surface)',
+      color: 'var(--text)',
+      border: '1px solid var(--line)',
+    },
+    '.cm-tooltip-autocomplete > ul > li[aria-selected]': {
+      backgroundColor: 'var(--accent)',
+      color: 'var(--on-accent)',
+    },
     '.cm-completionDetail': { fontStyle: 'normal', marginLeft: '1em' },
   });
   const style = kit.HighlightStyle.define([
@@ -39,7 +46,11 @@ export function mountText({ kit, text, schema, known, onchange }) {
     const found = complete(schema, context.state.doc.toString(), context.pos, known());
     if (!found?.options.length) return null;
     if (!context.explicit && found.from === context.pos) return null;
-    const options = found.options.map(({ label, detail, insert }) => ({ label, info: detail || undefined, apply: insert }));
+    const options = found.options.map(({ label, detail, insert }) => ({
+      label,
+      info: detail || undefined,
+      apply: insert,
+    }));
     return { from: found.from, options, validFor: /^[\w.-]*$/ };
   };
   const view = new EditorView({
@@ -64,6 +75,10 @@ export function mountText({ kit, text, schema, known, onchange }) {
       ],
     }),
   });
+  // Long lines are scrolled by keyboard as well.
+  view.scrollDOM.tabIndex = 0;
+  view.scrollDOM.setAttribute('role', 'group');
+  view.scrollDOM.setAttribute('aria-label', t('ed.text'));
   const now = () => view.state.doc.toString();
   return {
     el: host,
