@@ -18,6 +18,7 @@ mod migration;
 pub mod outbox;
 mod outlook;
 pub mod preflight;
+pub mod routines;
 mod scheduler_tables;
 mod schedules;
 mod script_rights;

@@ -32,6 +32,8 @@ const SCRIPT: &str = "console.js";
 const STYLE: &str = "console.css";
 /// Texts of one language each, fetched on demand.
 const WORDS: &str = "js/words/";
+/// Libraries of others, fetched by the pages that need them.
+const VENDOR: &str = "vendor/";
 /// The placeholder of the version in a page.
 const VERSION: &str = "{version}";
 /// Cache control of versioned URLs: never revalidated.
@@ -131,7 +133,7 @@ fn script() -> String {
     let sources: ModuleSources = names
         .filter_map(|name: Cow<'_, str>| Some((name.to_string(), read_text(&name)?)))
         .collect();
-    bundle(&sources, "js/app.js", WORDS).unwrap_or_else(|fault| {
+    bundle(&sources, "js/app.js", &[WORDS, VENDOR]).unwrap_or_else(|fault| {
         tracing::error!(fault, "the console's script cannot be made");
         format!("throw new Error({});", serde_json::Value::from(fault))
     })

@@ -13,7 +13,11 @@ pub(super) type ModuleSources = BTreeMap<String, String>;
 
 /// One script equivalent to the module `entry` with all its static and dynamic imports. Modules in
 /// `apart` stay files, which are fetched on demand.
-pub(super) fn bundle(sources: &ModuleSources, entry: &str, apart: &str) -> Result<String, String> {
+pub(super) fn bundle(
+    sources: &ModuleSources,
+    entry: &str,
+    apart: &[&str],
+) -> Result<String, String> {
     let mut bundler =
         Bundler { sources, apart, numbers: HashMap::new(), open: Vec::new(), out: String::new() };
     bundler.add_module(entry)?;
@@ -22,7 +26,7 @@ pub(super) fn bundle(sources: &ModuleSources, entry: &str, apart: &str) -> Resul
 
 struct Bundler<'a> {
     sources: &'a ModuleSources,
-    apart: &'a str,
+    apart: &'a [&'a str],
     /// The numbers of the modules already written.
     numbers: HashMap<String, usize>,
     /// Modules whose imports are being written, to detect cycles.
@@ -67,7 +71,7 @@ impl Bundler<'_> {
 
     /// A dynamic import: a module in the bundle is already loaded.
     fn later_import(&mut self, call: &Later) -> Result<String, String> {
-        if call.path.starts_with(self.apart) {
+        if self.apart.iter().any(|folder| call.path.starts_with(folder)) {
             return Ok(format!("import(`./{}`)", call.path));
         }
         let Some((before, after)) = call.path.split_once("${").and_then(|(before, rest)| {
@@ -254,7 +258,7 @@ mod tests {
             ),
             ("js/c.js", "/** Three. */\nexport const c = 3;\n"),
         ]);
-        let made = bundle(&files, "js/app.js", "js/words/").expect("a bundle");
+        let made = bundle(&files, "js/app.js", &["js/words/"]).expect("a bundle");
         let wanted = "const m0 = (() => {\nconst c = 3;\nreturn { c };\n})();\n\
                       const m1 = (() => {\nconst {c} = m0;\nfunction a() {\n  return c;\n}\nreturn { a };\n})();\n\
                       const m2 = (() => {\nconst {a: b} = m1;\nb();\nreturn { ...m0 };\n})();\n";
@@ -264,7 +268,7 @@ mod tests {
     #[test]
     fn nothing_is_left_out_of_a_text_between_backticks() {
         let text = "const a = `one\n// two\n\nimport three`;\n\n// a comment\nconst b = '';\n";
-        let made = bundle(&sources(&[("js/app.js", text)]), "js/app.js", "js/words/");
+        let made = bundle(&sources(&[("js/app.js", text)]), "js/app.js", &["js/words/"]);
         let made = made.expect("a bundle");
         assert!(made.contains("`one\n// two\n\nimport three`;\nconst b"), "{made}");
     }
@@ -280,7 +284,7 @@ mod tests {
             ("js/two.js", "export const two = 2;\n"),
             ("js/words/en.js", "export default {};\n"),
         ]);
-        let made = bundle(&files, "js/app.js", "js/words/").expect("a bundle");
+        let made = bundle(&files, "js/app.js", &["js/words/"]).expect("a bundle");
         assert!(made.contains("Promise.resolve({ 'one': m1 }[n])"), "{made}");
         assert!(made.contains("=> Promise.resolve(m0);"), "{made}");
         assert!(made.contains("import(`./js/words/${l}.js`)"), "{made}");
@@ -291,7 +295,7 @@ mod tests {
         let refused = |text: &str| {
             let files =
                 sources(&[("js/app.js", text), ("js/b.js", "import { x } from './app.js';\n")]);
-            bundle(&files, "js/app.js", "js/words/").expect_err("a fault")
+            bundle(&files, "js/app.js", &["js/words/"]).expect_err("a fault")
         };
         for (text, place) in [
             ("import { x } from './none.js';\n", "js/none.js: no such module"),

@@ -2,11 +2,13 @@
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::Page;
+use crate::api::path_params::NamePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
+use crate::domain::source::DataSource;
 use crate::store;
-use crate::view::source::{SourceDetail, SourceUses};
+use crate::view::source::{SourceDetail, SourceRoutine, SourceUses};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -22,6 +24,15 @@ pub(super) fn routes() -> Noun {
             "List the data sources that the caller's groups may use and the jobs on each; \
              addresses only for administrators of all groups",
             list_sources,
+        )
+        .expensive()
+        .get(
+            "listSourceRoutines",
+            "/sources/{name}/routines",
+            CallerNeeds::Somewhere(Permission::Edit),
+            "List the procedures and functions of a stored data source with their parameters, for \
+             callers who may change a group that may use it",
+            list_routines,
         )
         .get(
             "getSettings",
@@ -50,6 +61,24 @@ async fn list_sources(
         None => true,
     };
     Ok(Page::whole(SourceUses::all_sources(&defs).iter().filter(may_be_used).map(one).collect()))
+}
+
+async fn list_routines(
+    ask: ApiRequest,
+    at: NamePath,
+    _: Nothing,
+) -> Result<Page<SourceRoutine>, Problem> {
+    let app = &ask.house.app;
+    let stored = app.definition().await?;
+    let edits = ask.caller()?.grants.places(Permission::Edit);
+    let may_be_used = |source: &DataSource| match &edits {
+        Some(groups) => groups.iter().any(|group| source.access.allows(group)),
+        None => true,
+    };
+    let source = stored.sources.iter().find(|one| one.name.as_str() == at.name && may_be_used(one));
+    let source = source.ok_or_else(|| Problem::not_found(format!("data source {}", at.name)))?;
+    let found = app.list_routines(source).await.map_err(Problem::refused)?;
+    Ok(Page::whole(found.iter().map(SourceRoutine::from_signature).collect()))
 }
 
 /// The settings of a process.

@@ -1,7 +1,9 @@
 //! Data sources, and the jobs whose bodies run on them.
 
+use crate::app::routines::RoutineSignature;
 use crate::app::sources::{Password, SourceAddress, place};
 use crate::domain::id::GroupCode;
+use crate::domain::job::param::ParamMode;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::source::tx_class::TxClass;
 use crate::domain::source::{DataSource, DialectName};
@@ -71,6 +73,59 @@ pub struct SourceJob {
     pub tx: &'static str,
     /// Whether it may be started again after an unknown outcome.
     pub idempotent: bool,
+}
+
+/// A procedure or function of a data source that a job may call.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SourceRoutine {
+    /// Its name as a job gives it in `proc_name`: with its schema where the search path has it not.
+    pub name: String,
+    /// Whether it is a function.
+    pub is_function: bool,
+    /// Its parameters, in order.
+    pub params: Vec<SourceRoutineParam>,
+    /// Whether `params` has its outputs too; false for a SQL body in place of a procedure (SQLite).
+    pub has_outputs: bool,
+}
+
+/// A parameter of a routine, as a job declares it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SourceRoutineParam {
+    /// The name of the parameter.
+    pub name: String,
+    /// Its direction: `in`, `out` or `inout`.
+    pub mode: &'static str,
+    /// The type of a job's parameter: `text`, `int`, `decimal`, `date`, `datetime`, `bool` or `bytes`.
+    #[serde(rename = "type")]
+    pub ty: &'static str,
+    /// Whether a job may leave it out.
+    pub has_default: bool,
+}
+
+impl SourceRoutine {
+    /// The document of a routine.
+    pub fn from_signature(routine: &RoutineSignature) -> Self {
+        let name = match &routine.schema {
+            Some(schema) => format!("{schema}.{}", routine.name),
+            None => routine.name.clone(),
+        };
+        let params = routine.params.iter().map(|param| SourceRoutineParam {
+            name: param.name.clone(),
+            mode: match param.mode {
+                ParamMode::In => "in",
+                ParamMode::Out => "out",
+                ParamMode::InOut => "inout",
+            },
+            ty: param.ty.as_str(),
+            has_default: param.has_default,
+        });
+        Self {
+            name,
+            is_function: routine.is_function,
+            params: params.collect(),
+            has_outputs: routine.has_outputs,
+        }
+    }
 }
 
 impl SourceDetail {

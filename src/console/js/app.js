@@ -27,6 +27,7 @@ route('/approvals', page('approvals'), { nav: '/approvals' });
 route('/backfills', page('backfills'), { nav: '/backfills' });
 route('/backfills/:id', page('backfill'), { nav: '/backfills' });
 route('/definition', page('definition'), { nav: '/definition' });
+route('/editor', page('editor'), { nav: '/definition' });
 route('/nodes', page('nodes'), { nav: '/nodes' });
 route('/executors', page('executors'), { nav: '/executors' });
 route('/executors/:app', page('executor'), { nav: '/executors' });

@@ -245,7 +245,8 @@ pub(super) fn is_batch_no(name: &str) -> bool {
 }
 
 /// The type of a job's parameter for a type of the server.
-pub(super) fn param_type(type_name: &str) -> ParamType {
+#[must_use]
+pub fn param_type(type_name: &str) -> ParamType {
     let lower = type_name.to_ascii_lowercase();
     let head = lower.split(['(', ' ']).next().unwrap_or_default();
     if lower.ends_with("[]") {

@@ -154,10 +154,15 @@ export function faultsView(faults, { warnings = [], goto } = {}) {
           : null,
       h('span', f.what, f.fix && h('span.muted', ` – ${f.fix}`)),
     );
+  // A list that is an alert is no list any more: the box around it is.
   return h(
-    'ul.df-faults',
-    { 'data-test': 'faults', role: faults.length ? 'alert' : null },
-    faults.map((f) => line(f, 'fault')),
-    warnings.map((f) => line(f, 'warn')),
+    'div',
+    { role: faults.length ? 'alert' : null },
+    h(
+      'ul.df-faults',
+      { 'data-test': 'faults' },
+      faults.map((f) => line(f, 'fault')),
+      warnings.map((f) => line(f, 'warn')),
+    ),
   );
 }

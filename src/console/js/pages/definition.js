@@ -2,7 +2,7 @@
 
 import { api } from '../api.js';
 import { lang, t } from '../i18n.js';
-import { askBeforeLeaving } from '../router.js';
+import { askBeforeLeaving, go } from '../router.js';
 import { store } from '../store.js';
 import { button, empty, h, input, field, loading, pageHead, put, select, toast } from '../ui.js';
 import { codeEditor } from '../edit/code.js';
@@ -60,6 +60,11 @@ export async function mount(el, ctx) {
     h(
       'div.dg-tools',
       picker,
+      button(t('ed.open'), {
+        icon: 'dag',
+        test: 'definition-editor',
+        onclick: () => go(`/editor${group ? `?group=${encodeURIComponent(group)}` : ''}`),
+      }),
       button(t('def.from_disk'), { icon: 'file', onclick: () => file.click(), test: 'definition-file' }),
       file,
       button(t('def.download'), {

@@ -63,6 +63,12 @@ export async function mount(el, ctx) {
               href: `#/definition?group=${encodeURIComponent(group)}`,
               disabled: store.why('edit', group),
             },
+            {
+              label: t('ed.open'),
+              icon: 'dag',
+              href: `#/editor?group=${encodeURIComponent(group)}`,
+              disabled: store.why('edit', group),
+            },
             { label: t('batch.audit'), icon: 'audit', href: `#/audit?group=${encodeURIComponent(group)}` },
           ],
           { icon: 'more', iconOnly: true, test: 'group-more' },

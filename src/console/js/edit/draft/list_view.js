@@ -1,0 +1,77 @@
+// The same draft as a list: every change that the picture allows, for the keyboard and for screen readers.
+
+import { t } from '../../i18n.js';
+import { button, h, put, select } from '../../ui.js';
+
+/** @param on {choose(code), connect(parent, code), disconnect(parent, code), remove(code)} */
+export function mountList(on) {
+  const el = h('div.ed-list', { 'data-test': 'ed-list' });
+  return {
+    el,
+    show(jobs, chosen) {
+      const codes = jobs.map((job) => job.code);
+      put(
+        el,
+        jobs.length
+          ? h(
+              'ul',
+              jobs.map((job) => row(job, codes, job.code === chosen, on)),
+            )
+          : h('p.muted', t('ed.nothing')),
+      );
+    },
+  };
+}
+
+function row(job, codes, isChosen, on) {
+  const own = job.parents.filter((parent) => !parent.outside).map((parent) => parent.code);
+  const free = codes.filter((code) => code !== job.code && !own.includes(code));
+  const picker = select({
+    label: t('ed.add_parent', { job: job.code }),
+    test: `ed-connect-${job.code}`,
+    value: '',
+    options: [['', t('ed.choose_parent')], ...free.map((code) => [code, code])],
+    onchange: (code) => code && on.connect(code, job.code),
+  });
+  return h(
+    'li',
+    { class: isChosen ? 'ed-chosen' : null },
+    h(
+      'div.ed-row-head',
+      button(job.code, {
+        kind: 'quiet',
+        pressed: isChosen,
+        test: `ed-job-${job.code}`,
+        onclick: () => on.choose(job.code),
+      }),
+      h('span.muted', String(job.fields.name ?? '')),
+      button(t('ed.delete_job', { job: job.code }), {
+        icon: 'trash',
+        iconOnly: true,
+        kind: 'quiet',
+        small: true,
+        test: `ed-delete-${job.code}`,
+        onclick: () => on.remove(job.code),
+      }),
+    ),
+    h(
+      'div.ed-parents',
+      h('span.muted', t('ed.waits_for')),
+      own.map((parent) =>
+        h(
+          'span.tag',
+          parent,
+          button(t('ed.cut', { job: job.code, parent }), {
+            icon: 'close',
+            iconOnly: true,
+            kind: 'quiet',
+            small: true,
+            test: `ed-cut-${parent}-${job.code}`,
+            onclick: () => on.disconnect(parent, job.code),
+          }),
+        ),
+      ),
+      picker,
+    ),
+  );
+}
