@@ -31,7 +31,10 @@ pub struct RoutineParam {
 
 impl App {
     /// The routines of a stored source, by name. The error is a message for the user.
-    pub async fn list_routines(&self, source: &DataSource) -> Result<Vec<RoutineSignature>, String> {
+    pub async fn list_routines(
+        &self,
+        source: &DataSource,
+    ) -> Result<Vec<RoutineSignature>, String> {
         let source = self.with_password(source).await.map_err(|fault| fault.to_string())?;
         let catalogue = read_catalogue(&source, &self.config.handlers(), &[]).await?;
         let mut found = match catalogue.dialect {
@@ -124,7 +127,8 @@ mod tests {
 
     #[test]
     fn placeholders_are_those_of_the_statement() {
-        let sql = "DELETE FROM t WHERE a = :b -- :c\n AND d = ':e' /* :f */ AND g::text = :h_2 OR i = :b";
+        let sql =
+            "DELETE FROM t WHERE a = :b -- :c\n AND d = ':e' /* :f */ AND g::text = :h_2 OR i = :b";
         assert_eq!(placeholders(sql), ["b", "h_2"]);
         assert_eq!(placeholders("SELECT 'open :x"), Vec::<String>::new());
     }

@@ -123,6 +123,26 @@ pub(crate) fn refuse_unheld(param: &BoundParam, dialect: Dialect) -> Result<(), 
     })
 }
 
+/// Why a value may not be given as text to a BIT parameter of MySQL or MariaDB: the server takes the bytes of the
+/// text, so that `5` becomes 53, without an error.
+pub(crate) fn refuse_text_as_bits(
+    param: &BoundParam,
+    server_type: &str,
+    dialect: Dialect,
+) -> Result<(), String> {
+    let is_bits = server_type.get(..3).is_some_and(|head| head.eq_ignore_ascii_case("bit"));
+    let is_text = matches!(param.ty, ParamType::Text | ParamType::Date | ParamType::Datetime);
+    let is_given = param.mode != ParamMode::Out && param.expose_text().is_some();
+    match dialect == Dialect::Mysql && is_bits && is_text && is_given {
+        true => Err(format!(
+            "parameter {}: the routine takes {server_type}, and the server would store the bytes of the text in \
+             place of its number; declare it type: int",
+            param.name
+        )),
+        false => Ok(()),
+    }
+}
+
 fn int_fault(text: &str, dialect: Dialect) -> Option<String> {
     (dialect == Dialect::Sqlite && text.parse::<i64>().is_err()).then(|| {
         "SQLite has whole numbers up to 9223372036854775807 and would take another number; declare \

@@ -179,8 +179,11 @@ impl ProcedureCall<'_> {
             _ => self.look_up(session).await?,
         };
         let slots = arrange(&routine, &self.task.params).map_err(|why| self.refuse(&why))?;
-        for param in slots.iter().filter_map(|slot| slot.param) {
-            let held = bind::refuse_unheld(param, session.dialect());
+        for slot in &slots {
+            let Some(param) = slot.param else { continue };
+            let dialect = session.dialect();
+            let held = bind::refuse_unheld(param, dialect)
+                .and_then(|()| bind::refuse_text_as_bits(param, &slot.routine.ty, dialect));
             held.map_err(|why| self.refuse(&why))?;
         }
         let start = Stopwatch::start();

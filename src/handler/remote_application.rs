@@ -8,11 +8,11 @@
 use crate::domain::job::application::{
     ApplicationCall, ApplicationReport, ApplicationState, earlier_attempts,
 };
-use crate::handler::application_log::{ApplicationLog, PrintedOutputs};
-use crate::handler::remote_engine::{ApplicationOrder, Lookup, RemoteEngine, Submission};
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::params::http_call;
+use crate::handler::application_log::{ApplicationLog, PrintedOutputs};
 use crate::handler::cluster_api::ClusterApi;
+use crate::handler::remote_engine::{ApplicationOrder, Lookup, RemoteEngine, Submission};
 use crate::handler::run_on_source::end_of;
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{

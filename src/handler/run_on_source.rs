@@ -78,11 +78,6 @@ impl BodyFault {
             }
         }
     }
-
-    /// Whether the server chose the body as the victim of a deadlock.
-    pub(crate) fn is_deadlock(&self) -> bool {
-        matches!(self, Self::At(_, error) if matches!(error.kind(), ServerErrorKind::Deadlock))
-    }
 }
 
 /// The outcome with the class of its error; the only place where the servers' error kinds get the

@@ -83,7 +83,8 @@ impl RemoteEngine for SparkHandler {
                 let host = &api.host;
                 return Err(format!("a Python file needs the ui_url of host {host}; add it there"));
             }
-            let files = [&call.file].into_iter().chain(&call.spark.jars).chain(&call.spark.py_files);
+            let files =
+                [&call.file].into_iter().chain(&call.spark.jars).chain(&call.spark.py_files);
             let missing = files.into_iter().find(|file| spark_submit::is_missing(file));
             match missing.filter(|_| api.is_here()) {
                 Some(file) => Err(format!("file {file} is not on this machine, where Spark is")),

@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn an_argument_stays_one_word_of_the_shell() {
-        for (text, word) in [("", "''"), ("a b", "'a b'"), ("$(x)", "'$(x)'"), ("it's", r"'it'\''s'")]
+        for (text, word) in
+            [("", "''"), ("a b", "'a b'"), ("$(x)", "'$(x)'"), ("it's", r"'it'\''s'")]
         {
             assert_eq!(quote_argument(text), word);
         }

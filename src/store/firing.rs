@@ -177,7 +177,8 @@ pub async fn mark_late(
         now.to_utc().into(),
     ];
     let ids = firings.iter().map(|f| f.firing_id);
-    change_pending(tx, set, values.into(), ids).await.context("mark late firings")
+    let pending = FiringStatus::Pending;
+    change_undecided(tx, pending, set, values.into(), ids).await.context("mark late firings")
 }
 
 /// Removes pending firings from every ring: they become `SKIPPED` or `MISFIRED`, for this reason.
@@ -191,18 +192,34 @@ pub async fn withhold(
     let set = "status = ?, reason = ?, update_time = ?";
     let values = [status.as_str().into(), reason.into(), now.to_utc().into()];
     let ids = firings.iter().map(|f| f.firing_id);
-    change_pending(tx, set, values.into(), ids).await.context("withhold firings")
+    let pending = FiringStatus::Pending;
+    change_undecided(tx, pending, set, values.into(), ids).await.context("withhold firings")
 }
 
-/// Changes those of these firings that are still pending; returns their number.
-async fn change_pending(
+/// Skips firings that wait for the end of a batch, for this reason.
+pub async fn skip_waiting(
     tx: &mut Tx,
+    firings: &[Firing],
+    reason: &str,
+    now: Millis,
+) -> Result<u64> {
+    let set = "status = ?, reason = ?, update_time = ?";
+    let values = [FiringStatus::Skipped.as_str().into(), reason.into(), now.to_utc().into()];
+    let ids = firings.iter().map(|f| f.firing_id);
+    let waiting = FiringStatus::Waiting;
+    change_undecided(tx, waiting, set, values.into(), ids).await.context("skip waiting firings")
+}
+
+/// Changes those of these firings that still have this status; returns their number.
+async fn change_undecided(
+    tx: &mut Tx,
+    status: FiringStatus,
     set: &str,
     mut values: Vec<SqlValue>,
     ids: impl Iterator<Item = FiringId>,
 ) -> Result<u64> {
     let ids: Vec<i64> = ids.map(|id| id.0).collect();
-    values.push(FiringStatus::Pending.as_str().into());
+    values.push(status.as_str().into());
     let sql = format!("UPDATE job_firing SET {set} WHERE status = ? AND firing_id");
     Ok(tx.execute_in(&sql, &values, &ids, "", &[]).await?)
 }
@@ -351,7 +368,8 @@ pub async fn fire_with_batches(
         by.0.as_str().into(),
         now.to_utc().into(),
     ];
-    change_pending(tx, set, values.into(), ids.iter().copied()).await.context("fire")
+    let pending = FiringStatus::Pending;
+    change_undecided(tx, pending, set, values.into(), ids.iter().copied()).await.context("fire")
 }
 
 /// Whether a schedule has a row for this planned time.
@@ -371,7 +389,8 @@ pub async fn fire_all(tx: &mut Tx, ids: &[FiringId], by: &NodeId, now: Millis) -
         by.0.as_str().into(),
         now.to_utc().into(),
     ];
-    change_pending(tx, set, values.into(), ids.iter().copied()).await.context("fire")
+    let pending = FiringStatus::Pending;
+    change_undecided(tx, pending, set, values.into(), ids.iter().copied()).await.context("fire")
 }
 
 /// The result of one firing.

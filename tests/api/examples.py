@@ -495,6 +495,7 @@ def record_administration(r, admin):
     r.call("renewExecutorToken", admin, app)
     r.call("deleteExecutorGroup", admin, app)
     r.call("checkSource", admin, {"name": "books"}, body={"reason": "after the move"})
+    r.call("listSourceRoutines", admin, {"name": "books"})
     r.call("runRetention", admin, body={"now": True, "limit": 10, "reason": "disk is short"})
     r.call("rollbackGroup", admin, {"group": "daily"}, body={"to": 1, "reason": "the old name is back"})
     node = {"name": r.call("listNodes", admin)["items"][0]["name"]}

@@ -142,9 +142,10 @@ fn check_spark(app: &ApplicationCall, fault: &mut dyn FnMut(&str, &str)) {
             if app.main_class.is_none() && !is_python(&app.file) {
                 fault("without main_class", "name the main class; the master reads no manifest");
             }
-            for (key, is_set) in
-                [("spark_home", app.spark.spark_home.is_some()), ("queue", app.spark.queue.is_some())]
-            {
+            for (key, is_set) in [
+                ("spark_home", app.spark.spark_home.is_some()),
+                ("queue", app.spark.queue.is_some()),
+            ] {
                 if is_set {
                     fault(&format!("{key} with a host"), "remove it, or write master");
                 }

@@ -279,7 +279,11 @@ pub(crate) const PARTS: &[Section] = &[
             SchemaKey("conf", "Configuration of the application.", NamedTexts),
             SchemaKey("parallelism", "FLINK: the cluster's own when absent.", PARALLEL),
             SchemaKey("master", "SPARK: spark-submit runs on the node, with this master.", Text),
-            SchemaKey("spark_home", "SPARK: the folder of the Spark whose spark-submit runs.", Text),
+            SchemaKey(
+                "spark_home",
+                "SPARK: the folder of the Spark whose spark-submit runs.",
+                Text,
+            ),
             SchemaKey("jars", "SPARK: further jars.", Texts),
             SchemaKey("py_files", "SPARK: Python files for the search path.", Texts),
             SchemaKey("driver_memory", "SPARK: as 2g.", Text),

@@ -308,7 +308,11 @@ const MAIN: &[Section] = &[
                 "What a HANDLER or GLUE job asks of an executor.",
                 Map("executor"),
             ),
-            SchemaKey("application", "What a FLINK or SPARK job submits to a cluster.", Map("application")),
+            SchemaKey(
+                "application",
+                "What a FLINK or SPARK job submits to a cluster.",
+                Map("application"),
+            ),
             SchemaKey("approval", "Who may approve an APPROVAL job.", Map("approval")),
             SchemaKey("for_each", "The list for each of whose items it runs.", OrTexts("for_each")),
         ],

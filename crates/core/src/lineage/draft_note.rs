@@ -25,10 +25,7 @@ pub enum DraftMatter {
         places: Vec<TextPlace>,
     },
     /// A part that cannot be analysed.
-    Opaque {
-        place: TextPlace,
-        reason: OpaqueReason,
-    },
+    Opaque { place: TextPlace, reason: OpaqueReason },
     /// A parameter with an unknown value; each batch provides it.
     UnknownValue {
         /// Parameter of the job.

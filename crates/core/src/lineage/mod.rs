@@ -57,8 +57,8 @@ pub use conflict::{
 pub use create::{CreatedRoutine, language_of, parse_routine};
 pub use discovery::{draft_from_master, draft_schema};
 pub use draft_jobs::{DefinitionDraft, DiscoveryError, DraftPlace};
-pub use draft_params::param_type;
 pub use draft_note::{DraftMatter, DraftNote, GateMatter};
+pub use draft_params::param_type;
 pub use impact::{ReachedJob, TableImpact, TableUse, find_impact};
 pub use job::{LineageTarget, job_lineage};
 pub use reader::{BodyKind, SourceText, read_body};

@@ -43,18 +43,14 @@ pub enum OpaqueReason {
         language: String,
     },
     /// A place in a body could not be parsed.
-    Unreadable {
-        why: String,
-    },
+    Unreadable { why: String },
     /// The body is not SQL: a script, an HTTP call, an executor.
     NotSql {
         /// What it is instead.
         what: String,
     },
     /// The data source could not be queried.
-    SourceAway {
-        why: String,
-    },
+    SourceAway { why: String },
     /// The job depends on more bodies and tables than the limit.
     TooLarge {
         /// The limit.

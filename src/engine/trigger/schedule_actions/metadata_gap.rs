@@ -110,8 +110,22 @@ fn reason(deed: ScheduleActionOrigin<'_>) -> String {
     format!("before the metadata was restored; left out by {}", deed.by.actor)
 }
 
-/// Skips every decided firing whose time has come.
+/// Skips every decided firing whose time has come, also those that wait for a batch of the earlier state to end: what
+/// they wait for has ended in the lost time, and they may have fired then.
 async fn leave_out_firings(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Result<u64> {
+    let mut count = leave_out_pending(tx, deed).await?;
+    loop {
+        let firings = firing::waiting_first(tx, FIRINGS_MOST).await?;
+        if firings.is_empty() {
+            return Ok(count);
+        }
+        let left = firing::skip_waiting(tx, &firings, &reason(deed), deed.now).await?;
+        anyhow::ensure!(left > 0, "waiting firings cannot be left out");
+        count += left;
+    }
+}
+
+async fn leave_out_pending(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Result<u64> {
     let mut count = 0;
     loop {
         let firings = firing::unattended(tx, deed.now, deed.now, FIRINGS_MOST).await?;

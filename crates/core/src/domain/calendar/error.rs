@@ -30,10 +30,7 @@ pub enum CalendarError {
     #[error(
         "calendar {code} combines {member}, which is not there; import {member}, or leave it out"
     )]
-    NoMember {
-        code: CalendarCode,
-        member: CalendarCode,
-    },
+    NoMember { code: CalendarCode, member: CalendarCode },
     /// A combined calendar contains itself.
     #[error("calendar {} is made of itself: {}; take one of them out", .0[0], path(.0))]
     Cycle(Vec<CalendarCode>),

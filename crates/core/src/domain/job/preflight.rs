@@ -309,6 +309,12 @@ fn family_of(server_type: &str) -> TypeFamily {
 fn is_unusual(dialect: DialectName, declared: ParamType, wanted: &str) -> bool {
     let is_mysql = dialect == DialectName::Mysql;
     match (declared, family_of(wanted)) {
+        // MySQL and MariaDB would take the bytes of the text: `5` becomes 53. The call is refused.
+        (ParamType::Text | ParamType::Date | ParamType::Datetime, TypeFamily::Any)
+            if is_mysql && wanted.to_ascii_lowercase().starts_with("bit") =>
+        {
+            true
+        }
         (ParamType::Text, _) | (_, TypeFamily::Any) => false,
         (ParamType::Int | ParamType::Decimal, family) => {
             family == TypeFamily::Time || (family == TypeFamily::Bool && !is_mysql)
@@ -446,6 +452,9 @@ mod tests {
             (Postgres, T::Date, "integer", true),
             (Postgres, T::Bool, "integer", true),
             (Mysql, T::Bool, "tinyint(1)", false),
+            (Mysql, T::Text, "bit(8)", true),
+            (Mysql, T::Int, "bit(8)", false),
+            (Postgres, T::Text, "bit(8)", false),
             (Mysql, T::Bool, "datetime(3)", true),
             (Postgres, T::Text, "date", false),
             (Postgres, T::Date, "character varying", false),

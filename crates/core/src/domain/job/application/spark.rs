@@ -249,7 +249,8 @@ impl SubmissionAnswer {
     pub fn cause(&self) -> String {
         let text = self.message.as_deref().unwrap_or("no reason was given");
         let lines = causes(text);
-        let stack_of_cluster = lines.iter().position(|l| l.starts_with("Exception from the cluster"));
+        let stack_of_cluster =
+            lines.iter().position(|l| l.starts_with("Exception from the cluster"));
         let first = stack_of_cluster.and_then(|at| lines.get(at + 1)).or(lines.first());
         first.copied().unwrap_or_default().to_owned()
     }

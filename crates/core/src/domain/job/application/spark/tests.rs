@@ -70,7 +70,8 @@ fn the_state_is_the_drivers_and_an_unknown_id_is_none() {
         ("ERROR", Failed),
         ("KILLED", Cancelled),
     ] {
-        let body = format!(r#"{{"driverState":"{word}","submissionId":"driver-1","success":true}}"#);
+        let body =
+            format!(r#"{{"driverState":"{word}","submissionId":"driver-1","success":true}}"#);
         let report = read(&body).expect("a report").expect("a driver");
         assert_eq!((report.state, report.word.as_str()), (state, word));
     }
@@ -117,7 +118,8 @@ fn logs_causes_and_stages_are_read() {
     assert_eq!(find_cause(java).as_deref(), Some("e.F: out of balance"));
     let plain = "Exception in thread \"main\" a.B: x\n\tat c.D\n";
     assert_eq!(find_cause(plain).as_deref(), Some("a.B: x"));
-    let python = "Traceback (most recent call last):\n  File \"a.py\", line 1\n    f()\nValueError: no\n";
+    let python =
+        "Traceback (most recent call last):\n  File \"a.py\", line 1\n    f()\nValueError: no\n";
     assert_eq!(find_cause(python).as_deref(), Some("ValueError: no"));
     assert_eq!(find_cause("INFO fine"), None);
     let stages = r#"[{"status":"COMPLETE","numTasks":4,"numCompleteTasks":4,"inputRecords":9},
