@@ -227,6 +227,25 @@ async fn a_declared_gap_may_be_fired_by_policy(bench: Bench) {
     assert_eq!(bench.batch("default").await.status, BatchStatus::Success);
 }
 
+/// What a waiting firing waits for has ended in the lost time, and it may have fired then.
+async fn a_firing_that_waited_is_left_out_too(bench: Bench) {
+    let here = half_a_minute(&bench).await;
+    drop(here);
+    bench.by_hand("UPDATE job_firing SET status = 'WAITING'").await;
+    bench.clock.advance(60_000);
+    let by = operator();
+    declare_gap(&bench.db, deed(&by, bench.clock.now())).await.expect("declare");
+    let now = bench.clock.now();
+    let done =
+        accept_gap(&bench.db, PastTimes::MarkFired, OpenBatchesPolicy::GoOn, deed(&by, now)).await;
+    let skipped = bench.number("SELECT COUNT(*) AS n FROM job_firing WHERE status = 'SKIPPED'");
+    let (done, skipped) = (done.expect("accept"), skipped.await);
+    assert!(done.firings >= 3, "{done:?}");
+    assert!(skipped >= 3, "{skipped}");
+    let waiting = bench.number("SELECT COUNT(*) AS n FROM job_firing WHERE status = 'WAITING'");
+    assert_eq!(waiting.await, 0);
+}
+
 /// Nodes that write in turn, a clock that goes back and a row that is gone are no restore.
 async fn what_is_no_restore_suspends_nothing(bench: Bench) {
     let (mut first, mut second) = (bench.process().await, bench.process().await);
@@ -266,6 +285,7 @@ async fn the_later_of_two_first_heartbeats_stays(bench: Bench) {
 on_each_database! {
     nothing_that_happened_happens_again
     a_declared_gap_may_be_fired_by_policy
+    a_firing_that_waited_is_left_out_too
     what_is_no_restore_suspends_nothing
     the_later_of_two_first_heartbeats_stays
 }

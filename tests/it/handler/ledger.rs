@@ -368,6 +368,25 @@ async fn mysql_a_commit_by_ddl_behind_a_rollback_is_caught() {
     .await;
 }
 
+/// A body that ended our transaction, had an effect, committed it by a statement that does so in silence, and is a
+/// deadlock's victim then. It ran six times in each attempt, and each run left an effect.
+#[tokio::test]
+async fn mysql_a_deadlock_behind_a_commit_by_ddl_is_not_run_again() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        prepared(&db).await;
+        db.setup(&["CREATE PROCEDURE victim () BEGIN ROLLBACK; INSERT INTO fx VALUES ('a'); \
+             CREATE TABLE IF NOT EXISTS made (a INT); \
+             SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'Deadlock'; END"])
+            .await;
+        for attempt in [1, 2] {
+            let ran = proc(&db, "victim", "key", attempt).run().await;
+            assert_end(&ran, AttemptEnd::Unknown);
+            assert_eq!(effects(&db).await, "1", "attempt {attempt}");
+        }
+    })
+    .await;
+}
+
 /// A temporary table commits nothing: a body that uses one and is rolled back is tried again.
 #[tokio::test]
 async fn mysql_temporary_tables_are_no_commit() {

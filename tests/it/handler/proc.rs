@@ -167,6 +167,27 @@ async fn what_does_not_fit_is_told_with_the_real_signature() {
     .await;
 }
 
+/// A text for a BIT parameter would be stored as its bytes: `5` became 53, with SUCCESS.
+#[tokio::test]
+async fn mysql_bits_are_not_given_as_text() {
+    with_scratch(DialectName::Mysql, |db| async move {
+        db.setup(&[
+            "CREATE TABLE t (a BIT(8))",
+            "CREATE PROCEDURE sp (IN b BIT(8)) INSERT INTO t VALUES (b)",
+        ])
+        .await;
+        let ran = Bench::proc(&db, "sp").param("b", IN, TEXT, Some("5")).run().await;
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed);
+        assert!(ran.message().contains("declare it type: int"), "{}", ran.message());
+        let ran = Bench::proc(&db, "sp").param("b", IN, ParamType::Int, Some("5")).run().await;
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
+        let ran = Bench::proc(&db, "sp").param("b", IN, TEXT, None).run().await;
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
+        assert_eq!(db.value("SELECT GROUP_CONCAT(COALESCE(a + 0, 'null')) FROM t").await, "5,null");
+    })
+    .await;
+}
+
 /// What a function returns is the value of the one OUT parameter, or a result set.
 #[tokio::test]
 async fn mysql_functions_may_be_called() {
