@@ -158,7 +158,7 @@ impl StepFlow {
     /// Ways through steps that never start, or that contradict themselves, are none.
     fn without_unreachable(&self) -> Self {
         let sound = self.ways.iter().map(|ways| {
-            let mut sound: Vec<StartWay> = ways.iter().filter_map(|way| merged(way)).collect();
+            let mut sound: Vec<StartWay> = ways.iter().filter_map(merged).collect();
             sound.sort();
             sound.dedup();
             sound
@@ -376,6 +376,9 @@ struct Comparison<'a> {
     left: usize,
 }
 
+/// Receives the end of one way through the steps; a fault ends the walk.
+type RunVisitor<'a, W> = dyn FnMut(&mut W, &[StepRun]) -> Result<(), FlowFault> + 'a;
+
 impl<'a> Comparison<'a> {
     fn new(flow: &'a StepFlow, order: &'a [usize], nodes: &'a [FlowNode]) -> Self {
         let mut matters = vec![false; flow.ways.len()];
@@ -414,7 +417,7 @@ impl<'a> Comparison<'a> {
         &mut self,
         at: usize,
         runs: &mut Vec<StepRun>,
-        end: &mut dyn FnMut(&mut Self, &[StepRun]) -> Result<(), FlowFault>,
+        end: &mut RunVisitor<'_, Self>,
     ) -> Result<(), FlowFault> {
         let Some(step) = self.order.get(at).copied() else {
             self.left = self.left.checked_sub(1).ok_or(FlowFault::TooMany)?;

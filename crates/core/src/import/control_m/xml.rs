@@ -388,7 +388,7 @@ fn put_cycle(job: &XmlElement, made: &mut MapDraft) {
 /// Conditions, resources and variables, which folders have as well.
 fn put_shared(element: &XmlElement, made: &mut MapDraft) {
     let mut waits = Vec::new();
-    let has_or = element.named("INCOND").any(|one| is_or(one));
+    let has_or = element.named("INCOND").any(is_or);
     for (place, one) in element.named("INCOND").enumerate() {
         if place > 0 && has_or {
             let word = if is_or(one) { "OR" } else { "AND" };

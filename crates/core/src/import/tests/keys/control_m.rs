@@ -259,53 +259,62 @@ fn assert_attributes(
     assert!(hears(Some(("ZZ_UNKNOWN", "1"))).contains("ZZ_UNKNOWN"));
 }
 
+/// A value of an attribute of a job that changes the result by itself.
+const JOB_SAMPLES: &[Sample<'_>] = &[
+    ("JOBNAME", "B"),
+    ("CMDLINE", "go"),
+    ("TASKTYPE", "Dummy"),
+    ("APPL_TYPE", "SAP"),
+    ("USE_INSTREAM_JCL", "Y"),
+    ("CONFIRM", "1"),
+    ("CRITICAL", "1"),
+    ("DAYS", "5"),
+    ("WEEKDAYS", "2"),
+    ("DAYSCAL", "C"),
+    ("WEEKSCAL", "C"),
+    ("CONFCAL", "C"),
+    ("DATE", "0101"),
+    ("TIMEFROM", "0200"),
+    ("TIMETO", "0600"),
+    ("ACTIVE_FROM", "20270101"),
+    ("ACTIVE_TILL", "20270101"),
+    ("CYCLIC", "1"),
+    ("MAXRERUN", "3"),
+    ("TIMEZONE", "Europe/Berlin"),
+    ("RETRO", "1"),
+    ("MULTIAGENT", "Y"),
+];
+/// Attributes that count only beside others.
+const BESIDE_OTHERS: &[&str] = &[
+    "MEMNAME",
+    "MEMLIB",
+    "INSTREAM_JCL",
+    "DAYS_AND_OR",
+    "INTERVAL",
+    "IND_CYCLIC",
+    "CYCLIC_TIMES_SEQUENCE",
+    "CYCLIC_INTERVAL_SEQUENCE",
+    "SUB_APPLICATION",
+    "GROUP",
+    "OWNER",
+];
+
 #[test]
 fn attributes_of_a_job_in_xml() {
     let base = [("JOBNAME", "A"), ("TASKTYPE", "Command"), ("CMDLINE", "run"), ("WEEKDAYS", "1")];
-    let mut samples: Vec<Sample<'_>> = vec![
-        ("JOBNAME", "B"),
-        ("CMDLINE", "go"),
-        ("TASKTYPE", "Dummy"),
-        ("APPL_TYPE", "SAP"),
-        ("USE_INSTREAM_JCL", "Y"),
-        ("CONFIRM", "1"),
-        ("CRITICAL", "1"),
-        ("DAYS", "5"),
-        ("WEEKDAYS", "2"),
-        ("DAYSCAL", "C"),
-        ("WEEKSCAL", "C"),
-        ("CONFCAL", "C"),
-        ("DATE", "0101"),
-        ("TIMEFROM", "0200"),
-        ("TIMETO", "0600"),
-        ("ACTIVE_FROM", "20270101"),
-        ("ACTIVE_TILL", "20270101"),
-        ("CYCLIC", "1"),
-        ("MAXRERUN", "3"),
-        ("TIMEZONE", "Europe/Berlin"),
-        ("RETRO", "1"),
-        ("MULTIAGENT", "Y"),
-    ];
-    let of_others = [
-        "MEMNAME",
-        "MEMLIB",
-        "INSTREAM_JCL",
-        "DAYS_AND_OR",
-        "INTERVAL",
-        "IND_CYCLIC",
-        "CYCLIC_TIMES_SEQUENCE",
-        "CYCLIC_INTERVAL_SEQUENCE",
-        "SUB_APPLICATION",
-        "GROUP",
-        "OWNER",
-    ];
+    let mut samples = JOB_SAMPLES.to_vec();
     let rest = keys::XML_JOB.iter().map(|known| known.name);
     let rest: Vec<&str> = rest
-        .filter(|name| !samples.iter().any(|(known, _)| known == name) && !of_others.contains(name))
+        .filter(|name| {
+            !samples.iter().any(|(known, _)| known == name) && !BESIDE_OTHERS.contains(name)
+        })
         .collect();
     samples.extend(rest.into_iter().map(|name| (name, if name.len() == 3 { "1" } else { "x" })));
-    let plain: Vec<KnownKey> =
-        keys::XML_JOB.iter().copied().filter(|known| !of_others.contains(&known.name)).collect();
+    let plain: Vec<KnownKey> = keys::XML_JOB
+        .iter()
+        .copied()
+        .filter(|known| !BESIDE_OTHERS.contains(&known.name))
+        .collect();
     assert_attributes(&plain, &base, &samples, &|attributes| xml(attributes, ""));
     // What counts beside other attributes.
     let known = |names: &[&str]| -> Vec<KnownKey> {
