@@ -24,9 +24,14 @@ pub(crate) struct ApplicationLog<'a> {
     id: String,
     reader: OutputReader<'a>,
     offsets: [u64; 2],
+    /// The end of its standard output: `spark-submit` sends there what a Python program writes to standard error.
+    output_tail: String,
     /// Why the log is not complete, as it was written to the attempt's log.
     fault: Option<String>,
 }
+
+/// Number of bytes of standard output that are kept to find the cause of a failure.
+const OUTPUT_TAIL: usize = 64 * 1024;
 
 /// What a program printed for later jobs.
 pub(crate) struct PrintedOutputs {
@@ -37,7 +42,15 @@ pub(crate) struct PrintedOutputs {
 impl<'a> ApplicationLog<'a> {
     pub(crate) fn new(engine: &'a dyn RemoteEngine, ctx: &'a Context, id: &str) -> Self {
         let reader = OutputReader::new(&ctx.log, ctx.options.outputs);
-        Self { engine, ctx, id: id.to_owned(), reader, offsets: [0; 2], fault: None }
+        Self {
+            engine,
+            ctx,
+            id: id.to_owned(),
+            reader,
+            offsets: [0; 2],
+            output_tail: String::new(),
+            fault: None,
+        }
     }
 
     /// Copies what is new. Returns whether everything was read.
@@ -66,6 +79,9 @@ impl<'a> ApplicationLog<'a> {
                 let read = self.engine.read_log(api, &self.id, stream, self.offsets[at]).await?;
                 let Some(piece) = read.filter(|piece| piece.end > self.offsets[at]) else { break };
                 self.reader.feed_bytes(stream, piece.text.as_bytes());
+                if stream == Stream::Stdout {
+                    self.keep_output(&piece.text);
+                }
                 self.offsets[at] = piece.end;
                 if piece.end >= piece.total {
                     break;
@@ -83,9 +99,17 @@ impl<'a> ApplicationLog<'a> {
         while !self.copy_new(api).await && self.fault.is_none() {}
     }
 
-    /// The end of its standard error.
-    pub(crate) fn error_tail(&self) -> String {
-        self.reader.error_tail()
+    fn keep_output(&mut self, text: &str) {
+        self.output_tail.push_str(text);
+        let surplus = self.output_tail.len().saturating_sub(OUTPUT_TAIL);
+        let cut =
+            (surplus..=self.output_tail.len()).find(|at| self.output_tail.is_char_boundary(*at));
+        self.output_tail.drain(..cut.unwrap_or_default());
+    }
+
+    /// The ends of its standard error and output, where the cause of a failure is looked for.
+    pub(crate) fn last_lines(&self) -> String {
+        format!("{}\n{}", self.reader.error_tail(), self.output_tail)
     }
 
     /// The outputs; an error is why they would not be complete.

@@ -442,7 +442,7 @@ impl Attempt<'_> {
         report: &ApplicationReport,
         log: ApplicationLog<'_>,
     ) -> AttemptOutcome {
-        let error_log = log.error_tail();
+        let error_log = log.last_lines();
         let printed = log.finish();
         let ended = match report.state {
             ApplicationState::Finished => match &printed {
