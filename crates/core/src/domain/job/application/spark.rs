@@ -409,8 +409,7 @@ pub fn read_log_piece(body: &str) -> Option<LogPiece<'_>> {
     let (end, rest) = rest.split_once(" of ")?;
     let (total, _) = rest.split_once(" of ")?;
     let (end, total) = (end.parse().ok()?, total.parse().ok()?);
-    // The worker adds a line break.
-    Some(LogPiece { text: text.strip_suffix('\n').unwrap_or(text), end, total })
+    Some(LogPiece { text, end, total })
 }
 
 /// Why a program failed, from the end of its standard error: the last exception that Java or Python

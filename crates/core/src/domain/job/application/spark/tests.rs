@@ -108,7 +108,7 @@ fn an_application_leads_to_its_driver_only_when_no_other_is_possible() {
 
 #[test]
 fn logs_causes_and_stages_are_read() {
-    let body = "==== Bytes 0-17 of 40 of /w/driver-1/stdout ====\n::output rows=10\n\n";
+    let body = "==== Bytes 0-17 of 40 of /w/driver-1/stdout ====\n::output rows=10\n";
     let piece = read_log_piece(body).expect("a piece");
     assert_eq!((piece.text, piece.end, piece.total), ("::output rows=10\n", 17, 40));
     assert_eq!(read_log_piece("<html>"), None);
