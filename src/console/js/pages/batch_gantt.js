@@ -228,7 +228,8 @@ class Gantt {
     let from = Infinity,
       to = -Infinity;
     for (const i of this.items) {
-      for (const at of [i.start, i.plannedStart, i.expectedStart, i.attempts[0]?.start]) if (at) from = Math.min(from, at);
+      for (const at of [i.start, i.plannedStart, i.expectedStart, i.attempts[0]?.start])
+        if (at) from = Math.min(from, at);
       for (const at of [i.end, i.plannedEnd, i.expectedEnd, i.start && !i.end ? now : null])
         if (at) to = Math.max(to, at);
     }

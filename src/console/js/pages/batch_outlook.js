@@ -63,7 +63,8 @@ function whyLate(found, openJob) {
   const job = (code, key) =>
     h('button.link', { type: 'button', 'data-focus': `late-${key}-${code}`, onclick: () => openJob(code) }, code);
   // The sentence of a cause begins with the job, which is a button here.
-  const rest = (cause) => (cause.message.startsWith(cause.job) ? cause.message.slice(cause.job.length) : ` ${cause.message}`);
+  const rest = (cause) =>
+    cause.message.startsWith(cause.job) ? cause.message.slice(cause.job.length) : ` ${cause.message}`;
   const more = found.causes.length - CAUSES;
   return h(
     'section.note.note-warning',

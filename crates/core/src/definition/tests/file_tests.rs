@@ -364,6 +364,9 @@ jobs:
   CLEAN: {group: day, type: GLUE, script: ls, executor: {app: pay-executor, language: shell}}
   FL: {group: day, type: FLINK, params: [{name: a, value: x}], application: {host: api, file: /srv/a.jar, main_class: bank.A,
       args: [--day, '{a}'], conf: {execution.runtime-mode: BATCH}, parallelism: 4, poll_sec: 9}}
+  SP: {group: day, type: SPARK, application: {master: yarn, spark_home: /opt/spark, file: /srv/a.jar, main_class: bank.A,
+      jars: [/srv/b.jar], driver_memory: 1g, driver_cores: 2, executor_memory: 2g, executor_cores: 3, queue: eom}}
+  PY: {group: day, type: SPARK, application: {host: api, file: /srv/a.py, py_files: [/srv/b.zip], max_cores: 8}}
   OK: {group: day, type: APPROVAL, approval: {role: author, permission: force, users: [li.na, wang], four_eyes: no, question: "Post: 'it'?"}}
   E: {group: day, type: NOOP, for_each: [SH, "007"]}
   F: {group: day, type: NOOP, depends_on: [S], for_each: {output: S.list, max_parallel: 2}}
