@@ -126,6 +126,7 @@ async fn list_batches(global: &Global, app: &App, limit: u32) -> Result<VerbResu
             "started_by": batch.started_by, "create_time": batch.create_time.to_string(),
             "end_time": batch.end_time.map(|t| t.to_string()),
             "removing": batch.removing.map(|t| t.to_string()),
+            "free_text": batch.is_free_text(),
             "unwritten_jobs": batch.unwritten_jobs,
         }));
         rows.push(vec![
@@ -195,12 +196,13 @@ pub(super) fn print(view: &BatchView, lang: Lang) {
     }
 }
 
-/// The state of a batch, and whether it is paused, or being removed by retention.
+/// The state of a batch, and whether it is paused, being removed by retention, or without a period.
 fn status_of(batch: &Batch) -> String {
     let paused = if batch.is_paused && !batch.status.is_final() { " (paused)" } else { "" };
     let removing = if batch.removing.is_some() { " (being removed)" } else { "" };
     let opening = if batch.unwritten_jobs > 0 { " (opening)" } else { "" };
-    format!("{}{paused}{removing}{opening}", batch.status)
+    let free_text = if batch.is_free_text() { " (free text)" } else { "" };
+    format!("{}{paused}{removing}{opening}{free_text}", batch.status)
 }
 
 fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {

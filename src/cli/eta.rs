@@ -50,7 +50,7 @@ pub(super) async fn print_eta(global: &Global, app: &App, which: &BatchRef) -> R
         }
     });
     due_lines(&view, &outlook, lang).iter().for_each(|line| out::print_line(line));
-    why_late.sentences.iter().for_each(|sentence| out::print_line(sentence));
+    why_late.message.iter().for_each(|sentence| out::print_line(sentence));
     match &outlook {
         EndForecast::Over => {
             out::print_line(lang.select("Nothing is left to expect", "没有可预计的内容"))
