@@ -9,6 +9,7 @@ use crate::cli::{
 use crate::domain::batch::Batch;
 use crate::domain::job::outcome::JobOutputs;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
+use crate::domain::text::count_words;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 use crate::store;
@@ -134,7 +135,7 @@ async fn list_batches(global: &Global, app: &App, limit: u32) -> Result<VerbResu
             batch.values.group.to_string(),
             status_of(&batch),
             jobs.join(", "),
-            batch.create_time.to_string(),
+            out::local_time(batch.create_time),
             out::moment(batch.end_time),
         ]);
     }
@@ -218,7 +219,7 @@ fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
     let stored = outputs.stored.iter().map(|(name, of)| format!("{name}=<{}>", of.describe()));
     words.extend(stored);
     if outputs.rows_affected > 0 {
-        words.push(format!("{} rows changed", outputs.rows_affected));
+        words.push(format!("{} changed", count_words(outputs.rows_affected, "row")));
     }
     if let Some(result) = outputs.results.last().filter(|_| words.is_empty()) {
         words.push(match (result.row_count, result.columns.len()) {
@@ -226,7 +227,7 @@ fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
                 let value = result.rows.first().and_then(|r| r.first()).cloned().flatten();
                 format!("{}={}", result.columns[0], value.as_deref().unwrap_or("NULL"))
             }
-            (count, _) => format!("{count} rows returned"),
+            (count, _) => format!("{} returned", count_words(count, "row")),
         });
     }
     out::brief(&words.join(", "), 70)

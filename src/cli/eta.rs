@@ -107,7 +107,7 @@ pub(super) fn no_history(lang: Lang) -> &'static str {
 }
 
 fn end_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
-    let (end, bad) = (forecast.end, forecast.bad_end);
+    let (end, bad) = (out::local_time(forecast.end), out::local_time(forecast.bad_end));
     let (left, bad_left) = (span_words(forecast.remaining()), span_words(forecast.bad_remaining()));
     let sure = forecast.confidence.describe(snapshot, lang);
     if forecast.confidence.certainty == Certainty::Unknown {
