@@ -44,8 +44,6 @@ pub(crate) struct StepFlow {
     /// Steps that are conditions on other batches and no jobs: they have the start as their way, and others wait for their
     /// success.
     pub(crate) outside: BTreeMap<usize, OutsideStep>,
-    /// Steps that other groups wait for, so that one job has to say that they ran.
-    pub(crate) shared: BTreeSet<usize>,
 }
 
 /// How a condition on another batch behaves when it does not hold.

@@ -4,18 +4,17 @@
 //! Why it is right: a way that does not open has a step that ended otherwise, whose edge is failed or not met, or a step that did
 //! not run. That one's own set of edges is among the edges, and by the same argument one of them is failed or not met. The
 //! exception are steps with several ways, none of which was taken: what says that they ran is SKIPPED, which is neutral. What
-//! waits for such a step and for others is reported as unproven.
+//! waits for such a step alone is SKIPPED as well; what waits for it and for others is reported as unproven.
 
 use crate::domain::job::trigger_rule::TriggerRule;
-use crate::import::step_flow::{FlowEdge, FlowNode, JunctionPlan, StartWay, StepEnd, StepFlow};
+use crate::import::step_flow::{
+    FlowEdge, FlowNode, JunctionPlan, StartWay, StepCondition, StepEnd, StepFlow,
+};
 use std::collections::BTreeSet;
 
 /// Jobs with junctions where a step starts in several ways.
 pub(super) fn plan_junctions(flow: &StepFlow, order: &[usize]) -> JunctionPlan {
     let mut needs_run = vec![false; flow.ways.len()];
-    for step in &flow.shared {
-        needs_run[*step] = true;
-    }
     for way in flow.ways.iter().flatten().filter(|way| wants_runs(way)) {
         for one in way {
             needs_run[one.step] = true;
@@ -64,7 +63,8 @@ struct JunctionBuilder<'a> {
 
 impl JunctionBuilder<'_> {
     fn add_step(&mut self, step: usize) {
-        let ways = &self.flow.ways[step];
+        let ways: Vec<StartWay> =
+            self.flow.ways[step].iter().flat_map(|way| self.without_open_end(way)).collect();
         if let Some(outside) = self.flow.outside.get(&step) {
             let (may_skip, blocks) = (outside.may_skip, outside.blocks);
             self.states[step] =
@@ -77,7 +77,7 @@ impl JunctionBuilder<'_> {
             .flatten()
             .any(|one| one.end == StepEnd::Failed || self.states[one.step].may_skip);
         let is_blocked = |way: &StartWay| way.iter().all(|one| self.states[one.step].blocks);
-        let is_proven = ways.iter().all(|way| !wants_runs(way) || is_blocked(way));
+        let is_proven = ways.iter().all(|way| way.len() < 2 || is_blocked(way));
         let blocks = !may_skip || (ways.len() < 2 && ways.iter().all(is_blocked));
         let (opened, open): (Vec<&StartWay>, Vec<Vec<FlowEdge>>) =
             ways.iter().filter_map(|way| Some((way, self.edges_of(way)?))).unzip();
@@ -116,6 +116,18 @@ impl JunctionBuilder<'_> {
         edges: Vec<FlowEdge>,
     ) {
         self.nodes.push(FlowNode { step, of_step, rule, edges });
+    }
+
+    /// An end of a step that may be SKIPPED is a success or a failure: a skip is an end as well.
+    fn without_open_end(&self, way: &StartWay) -> Vec<StartWay> {
+        match way[..] {
+            [StepCondition { step, end: StepEnd::Ended }] if !self.states[step].blocks => {
+                [StepEnd::Succeeded, StepEnd::Failed]
+                    .map(|end| vec![StepCondition { step, end }])
+                    .to_vec()
+            }
+            _ => vec![way.clone()],
+        }
     }
 
     /// Edges that are all met exactly when a way opens; none when it never does.

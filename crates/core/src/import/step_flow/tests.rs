@@ -111,9 +111,8 @@ proptest! {
     fn constructed_plans_run_the_same_steps(
         all in flows(),
         outside in proptest::collection::btree_map(1_usize..6, (any::<bool>(), any::<bool>()), 0..3),
-        shared in proptest::collection::btree_set(1_usize..6, 0..3),
     ) {
-        let mut flow = StepFlow { shared, ..StepFlow::of_ways(all) };
+        let mut flow = StepFlow::of_ways(all);
         for (step, (may_skip, blocks)) in outside {
             flow.ways[step] = vec![vec![]];
             flow.outside.insert(step, OutsideStep { may_skip, blocks });
