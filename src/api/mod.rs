@@ -38,6 +38,7 @@ mod group_access;
 mod groups;
 mod health;
 mod idempotency;
+mod insights;
 mod job_modes;
 mod jobs;
 mod listener;
@@ -117,6 +118,7 @@ pub fn nouns() -> Vec<Noun> {
         executor_groups::routes(),
         fire::routes(),
         groups::routes(),
+        insights::routes(),
         job_modes::routes(),
         jobs::routes(),
         background_tasks::routes(),

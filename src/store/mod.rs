@@ -47,6 +47,7 @@ pub mod outside;
 mod packed;
 pub mod queue;
 pub mod retention;
+pub mod run_facts;
 pub mod run_mode;
 pub mod scheduler_tables;
 pub mod sealed_text;

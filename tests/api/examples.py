@@ -359,7 +359,7 @@ def record_accounts(r, ann):
 def record_reads(r, admin):
     """What has no side effects, on batches that ran."""
     for operation_id in ("listApprovals", "listAuditEntries", "listBackfills", "listBatches", "listCalendars", "listChangeRequests",
-                         "getDashboard", "getDefinitionSchema", "listExecutorGroups", "listGroups", "listJobs", "listNodes",
+                         "getDashboard", "getDeadlineBoard", "listGroupInsights", "listJobInsights", "getDefinitionSchema", "listExecutorGroups", "listGroups", "listJobs", "listNodes",
                          "listNotifications", "previewRetention", "listSchedules", "listSecrets", "getSettings",
                          "listOwnSessions", "getSecondFactor", "listSnoozes", "listSources", "listUsers"):
         r.call(operation_id, admin)
@@ -379,7 +379,7 @@ def record_reads(r, admin):
         r.call(operation_id, admin, job)
     big = {"group": "daily", "batch_no": "20240731", "job": "BIG"}
     r.call("downloadStoredValue", admin, {**big, "position": 0})
-    for operation_id in ("getGroup", "getGroupDag", "getGroupGrid", "listVersions"):
+    for operation_id in ("getGroup", "getGroupDag", "getGroupGrid", "getTrend", "listVersions"):
         r.call(operation_id, admin, group)
     r.call("compareBatches", admin, group, {"a": "202405", "b": "202406"})
     r.call("getVersion", admin, {**group, "no": 1})

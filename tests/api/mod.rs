@@ -11,12 +11,14 @@ mod executors;
 mod foreign_codes;
 mod four_eyes;
 mod ldap;
+mod insights;
 mod login;
 mod matrix;
 mod oidc;
 mod reads;
 
 mod remote;
+mod routines;
 mod same_codes;
 mod second_factor;
 mod server;

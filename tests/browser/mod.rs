@@ -13,6 +13,7 @@ mod api_page;
 mod approvals;
 mod axe;
 mod dag;
+mod editor;
 mod executors;
 mod faults;
 mod four_eyes;

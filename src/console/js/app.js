@@ -28,6 +28,8 @@ route('/backfills', page('backfills'), { nav: '/backfills' });
 route('/backfills/:id', page('backfill'), { nav: '/backfills' });
 route('/definition', page('definition'), { nav: '/definition' });
 route('/editor', page('editor'), { nav: '/definition' });
+route('/insights', page('insights'), { nav: '/insights' });
+route('/wall', page('wall'), { nav: '/insights' });
 route('/nodes', page('nodes'), { nav: '/nodes' });
 route('/executors', page('executors'), { nav: '/executors' });
 route('/executors/:app', page('executor'), { nav: '/executors' });

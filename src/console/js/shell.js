@@ -39,6 +39,7 @@ const NAV = [
       ['/approvals', 'approvals', 'check'],
       ['/calendar', 'calendar', 'calendar'],
       ['/backfills', 'backfills', 'backfill'],
+      ['/insights', 'insights', 'gantt'],
     ],
   ],
   [
@@ -74,6 +75,7 @@ const SHORTCUTS = [
   ['g j', 'nav.jobs'],
   ['g s', 'nav.schedules'],
   ['g c', 'nav.calendar'],
+  ['g i', 'nav.insights'],
   ['g n', 'nav.nodes'],
   ['g o', 'nav.outbox'],
   ['g a', 'nav.audit'],
@@ -91,6 +93,7 @@ const GO = {
   j: '/jobs',
   s: '/schedules',
   c: '/calendar',
+  i: '/insights',
   n: '/nodes',
   o: '/outbox',
   a: '/audit',
