@@ -33,6 +33,7 @@ mod denied_requests;
 mod events;
 pub mod executor;
 mod executor_groups;
+mod failures;
 mod fire;
 mod group_access;
 mod groups;
@@ -116,6 +117,7 @@ pub fn nouns() -> Vec<Noun> {
         definitions::routes(),
         events::routes(),
         executor_groups::routes(),
+        failures::routes(),
         fire::routes(),
         groups::routes(),
         insights::routes(),

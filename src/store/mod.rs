@@ -23,6 +23,7 @@ pub mod event_key;
 pub mod executor_group;
 pub mod executor_registry;
 pub mod executor_run;
+pub mod failure;
 pub mod fired;
 pub mod firing;
 pub mod glance;

@@ -41,7 +41,7 @@ pub struct FactScope<'a> {
 
 impl FactScope<'_> {
     /// The condition on `job_batch b`, with its values.
-    fn condition(&self) -> (String, Vec<SqlValue>) {
+    pub(super) fn condition(&self) -> (String, Vec<SqlValue>) {
         let mut values: Vec<SqlValue> = vec![self.since.to_utc().into()];
         let groups = match self.groups {
             None => String::new(),

@@ -22,6 +22,7 @@ pub mod delay;
 pub mod due;
 pub mod eta;
 pub mod executor;
+pub mod failure;
 pub mod file;
 pub mod grid;
 pub mod group;

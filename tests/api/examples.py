@@ -395,6 +395,10 @@ def record_reads(r, admin):
 
 
 def record_batches(r, admin, bob):
+    failed = {"group": "month_end", "batch_no": "202406", "job": "POST_GL"}
+    r.call("markFailure", admin, failed, body={"attempt": 1, "acknowledged": True, "assignee": "bob",
+                                               "note": "the account is opened tomorrow"})
+    r.call("listFailures", admin, query={"state": "all"})
     order = {"group": "month_end", "batch_no": "202407", "reason": "month end"}
     r.call("planBatches", admin, body=order)
     r.call("openBatches", admin, body=order)

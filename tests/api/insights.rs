@@ -43,18 +43,28 @@ async fn jobs_are_ranked_by_what_their_runs_were() {
     let server = bench().await;
     let token = server.admin().await;
     let found = server.get("/insights/jobs?order=flakiest", &token).await.is(200);
-    assert_eq!((&found["runs"], &found["jobs"], &found["is_cut"]), (&json!(15), &json!(3), &json!(false)));
+    assert_eq!(
+        (&found["runs"], &found["jobs"], &found["is_cut"]),
+        (&json!(15), &json!(3), &json!(false))
+    );
     // What is kept from running by another says nothing of itself.
     let names: Vec<&Value> =
         found["items"].as_array().expect("a list").iter().map(|one| &one["job"]).collect();
     assert_eq!(names, ["FLAKY", "BROKEN", "STEADY"], "{found}");
     let flaky = find(&found, "job", "FLAKY");
-    let counts = ["runs", "succeeded", "failed", "repeated", "flaky_percent"].map(|key| &flaky[key]);
+    let counts =
+        ["runs", "succeeded", "failed", "repeated", "flaky_percent"].map(|key| &flaky[key]);
     assert_eq!(counts, [7, 7, 0, 7, 100].map(|n| json!(n)).each_ref());
     let broken = find(&found, "job", "BROKEN");
-    assert_eq!((&broken["failed"], &broken["flaky_percent"], &broken["p50_ms"]), (&json!(1), &json!(0), &Value::Null));
+    assert_eq!(
+        (&broken["failed"], &broken["flaky_percent"], &broken["p50_ms"]),
+        (&json!(1), &json!(0), &Value::Null)
+    );
     let found = server.get("/insights/jobs?order=failures&limit=1", &token).await.is(200);
-    assert_eq!((&found["items"][0]["job"], found["items"].as_array().map(Vec::len)), (&json!("BROKEN"), Some(1)));
+    assert_eq!(
+        (&found["items"][0]["job"], found["items"].as_array().map(Vec::len)),
+        (&json!("BROKEN"), Some(1))
+    );
     server.get("/insights/jobs?order=fastest", &token).await.is(400);
     server.get("/insights/jobs?days=0", &token).await.is(400);
 
@@ -112,7 +122,10 @@ async fn a_trend_has_the_band_of_what_was_before() {
     run(&server, "gl", "8").await;
     let gl = server.get("/groups/gl/trend", &token).await.is(200);
     let version = gl["versions"].as_array().and_then(|all| all.last()).expect("a version");
-    assert_eq!((&version["first_batch_no"], &version["remark"]), (&json!("8"), &json!("STEADY goes first")));
+    assert_eq!(
+        (&version["first_batch_no"], &version["remark"]),
+        (&json!("8"), &json!("STEADY goes first"))
+    );
 }
 
 #[tokio::test]
@@ -129,7 +142,10 @@ async fn the_board_has_what_ran_and_what_is_planned() {
     assert_eq!((&items[0]["group"], &items[0]["standing"]), (&json!("ar"), &json!("failed")));
     let planned = find(&board, "schedule", "nightly");
     assert_eq!(planned["start"], "2024-08-01T03:00:00.000Z");
-    assert_eq!((&planned["due"], &planned["late_by_ms"]), (&json!("2024-08-01T04:00:00.000Z"), &Value::Null));
+    assert_eq!(
+        (&planned["due"], &planned["late_by_ms"]),
+        (&json!("2024-08-01T04:00:00.000Z"), &Value::Null)
+    );
     assert!(planned["expected_end"].as_str() > Some("2024-08-01T03:00:02"), "{planned}");
     assert_eq!((&planned["name"], &planned["batch_no"]), (&json!("Ledger"), &Value::Null));
     // A batch that is opened after the deadline of its day has missed it.
@@ -137,7 +153,10 @@ async fn the_board_has_what_ran_and_what_is_planned() {
     run(&server, "gl", "8").await;
     let board = server.get("/insights/deadlines?group=gl&hours=1", &token).await.is(200);
     let last = find(&board, "batch_no", "8");
-    assert_eq!((&last["standing"], &last["due"]), (&json!("missed"), &json!("2024-08-01T04:00:00.000Z")));
+    assert_eq!(
+        (&last["standing"], &last["due"]),
+        (&json!("missed"), &json!("2024-08-01T04:00:00.000Z"))
+    );
     assert!(last["late_by_ms"].as_i64() > Some(60_000), "{last}");
     server.get("/insights/deadlines?hours=169", &token).await.is(400);
     let viewer = server.token(&[("ar", Role::Viewer, &[])]).await;

@@ -18,6 +18,7 @@ mod executors;
 mod faults;
 mod four_eyes;
 mod house;
+mod insights;
 mod keyboard;
 mod late;
 mod night;

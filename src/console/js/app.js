@@ -28,6 +28,7 @@ route('/backfills', page('backfills'), { nav: '/backfills' });
 route('/backfills/:id', page('backfill'), { nav: '/backfills' });
 route('/definition', page('definition'), { nav: '/definition' });
 route('/editor', page('editor'), { nav: '/definition' });
+route('/inbox', page('inbox'), { nav: '/inbox' });
 route('/insights', page('insights'), { nav: '/insights' });
 route('/wall', page('wall'), { nav: '/insights' });
 route('/nodes', page('nodes'), { nav: '/nodes' });

@@ -141,7 +141,10 @@ export default {
   'nav.users': 'Users',
   'nav.settings': 'Settings',
   'nav.profile': 'Profile',
-  'nav.failures': { one: '{n} failure today', other: '{n} failures today' },
+  'nav.failures': {
+    one: '{n} failure that nobody has acknowledged',
+    other: '{n} failures that nobody has acknowledged',
+  },
   'search.label': 'Search jobs, groups, batches, schedules',
   'search.placeholder': 'Search',
   'search.found': 'Found',

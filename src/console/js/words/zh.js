@@ -140,7 +140,7 @@ export default {
   'nav.users': '用户',
   'nav.settings': '系统设置',
   'nav.profile': '个人设置',
-  'nav.failures': '今日失败 {n} 个',
+  'nav.failures': '{n} 个未确认的失败',
   'search.label': '搜索作业、作业组、批次、调度',
   'search.placeholder': '搜索',
   'search.found': '搜索结果',
