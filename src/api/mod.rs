@@ -59,6 +59,7 @@ mod request_runtime;
 mod response_cache;
 mod response_encoding;
 pub mod route;
+mod runs;
 mod schedule_changes;
 mod schedules;
 mod search;
@@ -129,6 +130,7 @@ pub fn nouns() -> Vec<Noun> {
         oidc::routes(),
         outbox::routes(),
         params::routes(),
+        runs::routes(),
         schedule_changes::routes(),
         schedules::routes(),
         search::routes(),

@@ -2,11 +2,13 @@
 
 use crate::db::{Row, SqlValue};
 use crate::domain::batch::BatchStatus;
-use crate::domain::id::{BatchId, GroupCode, JobCode};
+use crate::domain::id::{BatchId, GroupCode, JobCode, QueueId};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
+use crate::store::batch::containing;
 use anyhow::{Context as _, Result};
+use std::fmt::Write as _;
 
 /// A job of a batch that has run and ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +94,89 @@ pub async fn job_runs(tx: &mut Tx, scope: FactScope<'_>, most: u32) -> Result<Ve
         })
     };
     rows.iter().map(read).collect()
+}
+
+/// Which runs of jobs.
+#[derive(Clone, Debug)]
+pub struct RunFilter<'a> {
+    pub scope: FactScope<'a>,
+    /// Of batches that were opened before then.
+    pub until: Option<Millis>,
+    /// In one of these states; empty means any.
+    pub statuses: Vec<QueueStatus>,
+    /// A text contained in the code of the job.
+    pub text: Option<String>,
+    /// Behind this run in the list.
+    pub after: Option<(BatchId, QueueId)>,
+}
+
+/// A job of a batch in a list of runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedRun {
+    pub queue_id: QueueId,
+    pub batch: BatchId,
+    pub group: GroupCode,
+    pub batch_no: String,
+    pub job: JobCode,
+    pub status: QueueStatus,
+    /// The attempt number; 0 for a job that has not started.
+    pub attempt: u32,
+    /// Start of the last attempt.
+    pub start: Option<Millis>,
+    /// End of the last attempt.
+    pub end: Option<Millis>,
+    pub error: Option<String>,
+}
+
+/// The runs of jobs, latest batch first, in each batch in the order of its definition.
+pub async fn list_runs(tx: &mut Tx, asked: &RunFilter<'_>, limit: u32) -> Result<Vec<ListedRun>> {
+    let (mut chosen, mut values) = asked.scope.condition();
+    if let Some(until) = asked.until {
+        chosen.push_str(" AND b.create_time < ?");
+        values.push(until.to_utc().into());
+    }
+    if !asked.statuses.is_empty() {
+        let places = vec!["?"; asked.statuses.len()].join(", ");
+        let _ = write!(chosen, " AND q.status IN ({places})");
+        values.extend(asked.statuses.iter().map(|status| SqlValue::from(status.as_str())));
+    }
+    if let Some(text) = &asked.text {
+        chosen.push_str(" AND LOWER(q.job_code) LIKE ? ESCAPE '!'");
+        values.push(containing(text).into());
+    }
+    if let Some((batch, row)) = asked.after {
+        chosen.push_str(" AND (b.batch_id < ? OR (b.batch_id = ? AND q.queue_id > ?))");
+        values.extend([batch.0.into(), batch.0.into(), row.0.into()]);
+    }
+    values.push(limit.into());
+    let sql = format!(
+        "SELECT q.queue_id AS queue_id, q.batch_id AS batch_id, b.group_code AS group_code, \
+         b.batch_no AS batch_no, q.job_code AS job_code, q.status AS status, \
+         q.skip_kind AS skip_kind, q.attempt AS attempt, q.start_time AS start_time, \
+         q.end_time AS end_time, q.error_message AS error_message \
+         FROM job_batch b JOIN job_queue q ON q.batch_id = b.batch_id WHERE {chosen} \
+         ORDER BY b.batch_id DESC, q.queue_id LIMIT ?"
+    );
+    let rows = tx.fetch_all(&sql, &values).await.context("list the runs of jobs")?;
+    rows.iter().map(listed_run).collect()
+}
+
+fn listed_run(row: &Row) -> Result<ListedRun> {
+    let word = row.get_text("status")?;
+    let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
+        .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
+    Ok(ListedRun {
+        queue_id: QueueId(row.get_int("queue_id")?),
+        batch: BatchId(row.get_int("batch_id")?),
+        group: GroupCode::parse(&row.get_text("group_code")?)?,
+        batch_no: row.get_text("batch_no")?,
+        job: JobCode::parse(&row.get_text("job_code")?)?,
+        status,
+        attempt: u32::try_from(row.get_int("attempt")?)?,
+        start: row.opt_time("start_time")?.map(Into::into),
+        end: row.opt_time("end_time")?.map(Into::into),
+        error: row.opt_text("error_message")?,
+    })
 }
 
 /// The batches, latest first, at most `most`.

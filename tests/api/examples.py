@@ -360,7 +360,7 @@ def record_reads(r, admin):
     """What has no side effects, on batches that ran."""
     for operation_id in ("listApprovals", "listAuditEntries", "listBackfills", "listBatches", "listCalendars", "listChangeRequests",
                          "getDashboard", "getDeadlineBoard", "listGroupInsights", "listJobInsights", "getDefinitionSchema", "listExecutorGroups", "listGroups", "listJobs", "listNodes",
-                         "listNotifications", "previewRetention", "listSchedules", "listSecrets", "getSettings",
+                         "listNotifications", "previewRetention", "listRuns", "listSchedules", "listSecrets", "getSettings",
                          "listOwnSessions", "getSecondFactor", "listSnoozes", "listSources", "listUsers"):
         r.call(operation_id, admin)
     r.call("exportAuditEntries", admin, query={"format": "csv"})

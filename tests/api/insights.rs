@@ -165,3 +165,44 @@ async fn the_board_has_what_ran_and_what_is_planned() {
         board["items"].as_array().expect("a list").iter().map(|one| &one["group"]).collect();
     assert_eq!(groups, ["ar"], "{board}");
 }
+
+#[tokio::test]
+async fn runs_are_one_list_with_filters_and_pages() {
+    let server = bench().await;
+    let token = server.admin().await;
+    let whole = server.get("/runs", &token).await.is(200);
+    let name = |run: &Value| {
+        format!("{}/{}/{}", run["group"], run["batch_no"], run["job"]).replace('"', "")
+    };
+    let names = |list: &Value| -> Vec<String> {
+        list["items"].as_array().expect("a list").iter().map(name).collect()
+    };
+    let all = names(&whole);
+    assert_eq!(all.len(), 16, "{whole}");
+    assert_eq!(all[..4], ["ar/1/BROKEN", "ar/1/NEXT", "gl/7/STEADY", "gl/7/FLAKY"], "{whole}");
+    // Page by page the same, each once.
+    let mut paged = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = server.get(&format!("/runs?limit=3{cursor}"), &token).await.is(200);
+        paged.extend(names(&page));
+        let Some(next) = page["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(paged, all);
+    let of =
+        async |query: &str| names(&server.get(&format!("/runs?{query}"), &token).await.is(200));
+    assert_eq!(of("status=failed,UPSTREAM_FAILED").await, ["ar/1/BROKEN", "ar/1/NEXT"]);
+    assert_eq!(of("q=teady&group=gl&limit=1").await, ["gl/7/STEADY"]);
+    assert_eq!(of("q=%25").await, Vec::<String>::new(), "a sign of patterns is a sign");
+    assert_eq!(of("from=2024-08-02").await, Vec::<String>::new());
+    assert_eq!(of("to=2024-07-31").await, Vec::<String>::new());
+    assert_eq!(of("from=2024-08-01&to=2024-08-01").await.len(), 16);
+    server.get("/runs?status=SAD", &token).await.is(400);
+    let viewer = server.token(&[("ar", Role::Viewer, &[])]).await;
+    let seen = server.get("/runs", &viewer).await.is(200);
+    assert_eq!(names(&seen), ["ar/1/BROKEN", "ar/1/NEXT"]);
+    let flaky = server.get("/runs?q=FLAKY&limit=1", &token).await.is(200);
+    let flaky = &flaky["items"][0];
+    assert_eq!((&flaky["attempt"], &flaky["status"]), (&json!(2), &json!("SUCCESS")));
+}

@@ -17,7 +17,8 @@ schedules:
 "#;
 const WIDE: &str =
     "return document.documentElement.scrollWidth > document.documentElement.clientWidth + 1";
-const VIEWS: [&str; 5] = [
+const VIEWS: [&str; 6] = [
+    "#/runs?status=FAILED",
     "#/insights",
     "#/insights?view=jobs&order=flakiest",
     "#/insights?view=groups",
@@ -161,6 +162,34 @@ async fn a_failure_is_assigned_noted_and_acknowledged() {
     browser.must_be_quiet("the inbox").await;
     let audit = house.does(&["audit", "--group", "month_end"]);
     assert!(audit.contains("failure mark"), "{audit}");
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn runs_are_filtered_and_lead_to_their_logs() {
+    let house = house().await;
+    let browser = Browser::open("en-GB").await;
+    browser.log_in(&house.address, NAME, PASSWORD).await;
+    browser.click("[data-test=\"nav-runs\"]").await;
+    browser.arrives_at("runs").await;
+    let rows = "return document.querySelectorAll('[data-test=\"runs\"] tbody tr').length";
+    assert_eq!(browser.until("the runs", rows).await, 14);
+    browser.fill("[data-test=\"runs-q\"]", "post").await;
+    browser.until("the runs of POST", &format!("{rows} === 7")).await;
+    browser
+        .ask(
+            "const s = document.querySelector('[data-test=\"runs-status\"]'); s.value = 'FAILED'; \
+                 s.dispatchEvent(new Event('change'))",
+        )
+        .await;
+    browser.until("the failed one", &format!("{rows} === 1")).await;
+    assert_eq!(browser.ask("return location.hash").await, "#/runs?q=post&status=FAILED");
+    browser.must_be_accessible("the list of runs").await;
+    browser.picture("runs").await;
+    browser.click("[data-test=\"runs-log-POST\"]").await;
+    let log = "return document.querySelector('[data-test=\"log\"]')?.textContent.includes('period 7 is closed')";
+    browser.until("its log", log).await;
+    browser.must_be_quiet("the list of runs").await;
     browser.close().await;
 }
 

@@ -14,6 +14,7 @@ const page = (name) => Object.assign(() => import(`./pages/${name}.js`), { page:
 route('/', page('dashboard'), { nav: '/' });
 route('/batches', page('batches'), { nav: '/batches' });
 route('/batches/:group/:no/:tab?', page('batch'), { nav: '/batches' });
+route('/runs', page('runs'), { nav: '/runs' });
 route('/groups', page('groups'), { nav: '/groups' });
 route('/groups/:group/:tab?', page('group'), { nav: '/groups' });
 route('/jobs', page('jobs'), { nav: '/jobs' });

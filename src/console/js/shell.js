@@ -36,6 +36,7 @@ const NAV = [
     [
       ['/', 'dashboard', 'dashboard'],
       ['/batches', 'batches', 'batches'],
+      ['/runs', 'runs', 'list'],
       ['/inbox', 'inbox', 'warning'],
       ['/approvals', 'approvals', 'check'],
       ['/calendar', 'calendar', 'calendar'],
@@ -76,6 +77,7 @@ const SHORTCUTS = [
   ['g j', 'nav.jobs'],
   ['g s', 'nav.schedules'],
   ['g c', 'nav.calendar'],
+  ['g r', 'nav.runs'],
   ['g f', 'nav.inbox'],
   ['g i', 'nav.insights'],
   ['g n', 'nav.nodes'],
@@ -95,6 +97,7 @@ const GO = {
   j: '/jobs',
   s: '/schedules',
   c: '/calendar',
+  r: '/runs',
   f: '/inbox',
   i: '/insights',
   n: '/nodes',

@@ -2,7 +2,18 @@
 export default {
   'nav.insights': 'Insights',
   'nav.inbox': 'Failures',
+  'nav.runs': 'Runs',
   'group.tab_trend': 'Trend',
+
+  'runs.sub': 'The jobs of all batches of the last seven days, with their last attempt; choose days to see others.',
+  'runs.job': 'Job code',
+  'runs.any_status': 'All states',
+  'runs.from': 'Batches opened from',
+  'runs.to': 'Batches opened until',
+  'runs.clear': 'All of them',
+  'runs.attempts': 'Attempts',
+  'runs.none': 'No run',
+  'runs.none_lead': 'No job of a batch of these days fits.',
 
   'inbox.sub': 'Jobs that failed. Acknowledge what somebody knows about; it leaves the count.',
   'inbox.state': 'Which failures',

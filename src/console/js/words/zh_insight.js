@@ -2,7 +2,18 @@
 export default {
   'nav.insights': '洞察',
   'nav.inbox': '失败',
+  'nav.runs': '运行记录',
   'group.tab_trend': '趋势',
+
+  'runs.sub': '最近七天所有批次的作业及其最后一次尝试；选择日期可查看其他时间。',
+  'runs.job': '作业代码',
+  'runs.any_status': '全部状态',
+  'runs.from': '批次创建自',
+  'runs.to': '批次创建至',
+  'runs.clear': '显示全部',
+  'runs.attempts': '尝试次数',
+  'runs.none': '没有运行记录',
+  'runs.none_lead': '这些天的批次中没有符合条件的作业。',
 
   'inbox.sub': '失败的作业。已有人知晓的请确认，确认后不再计入数量。',
   'inbox.state': '哪些失败',
