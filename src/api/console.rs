@@ -26,8 +26,14 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 struct Pages;
 
 /// The styles of the console, in the order of loading.
-const STYLES: [&str; 5] =
-    ["css/base.css", "css/parts.css", "css/shell.css", "css/pages.css", "css/design.css"];
+const STYLES: [&str; 6] = [
+    "css/base.css",
+    "css/parts.css",
+    "css/shell.css",
+    "css/pages.css",
+    "css/design.css",
+    "css/insight.css",
+];
 const SCRIPT: &str = "console.js";
 const STYLE: &str = "console.css";
 /// Texts of one language each, fetched on demand.

@@ -33,11 +33,13 @@ mod denied_requests;
 mod events;
 pub mod executor;
 mod executor_groups;
+mod failures;
 mod fire;
 mod group_access;
 mod groups;
 mod health;
 mod idempotency;
+mod insights;
 mod job_modes;
 mod jobs;
 mod listener;
@@ -57,6 +59,7 @@ mod request_runtime;
 mod response_cache;
 mod response_encoding;
 pub mod route;
+mod runs;
 mod schedule_changes;
 mod schedules;
 mod search;
@@ -115,8 +118,10 @@ pub fn nouns() -> Vec<Noun> {
         definitions::routes(),
         events::routes(),
         executor_groups::routes(),
+        failures::routes(),
         fire::routes(),
         groups::routes(),
+        insights::routes(),
         job_modes::routes(),
         jobs::routes(),
         background_tasks::routes(),
@@ -125,6 +130,7 @@ pub fn nouns() -> Vec<Noun> {
         oidc::routes(),
         outbox::routes(),
         params::routes(),
+        runs::routes(),
         schedule_changes::routes(),
         schedules::routes(),
         search::routes(),

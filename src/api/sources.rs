@@ -6,6 +6,7 @@ use crate::api::path_params::NamePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
+use crate::domain::job::Definition;
 use crate::domain::source::DataSource;
 use crate::store;
 use crate::view::source::{SourceDetail, SourceRoutine, SourceUses};
@@ -63,6 +64,21 @@ async fn list_sources(
     Ok(Page::whole(SourceUses::all_sources(&defs).iter().filter(may_be_used).map(one).collect()))
 }
 
+/// A stored source, for callers who may change a group that may use it.
+pub(super) fn source_for_author<'a>(
+    ask: &ApiRequest,
+    stored: &'a Definition,
+    name: &str,
+) -> Result<&'a DataSource, Problem> {
+    let edits = ask.caller()?.grants.places(Permission::Edit);
+    let may_be_used = |source: &DataSource| match &edits {
+        Some(groups) => groups.iter().any(|group| source.access.allows(group)),
+        None => true,
+    };
+    let source = stored.sources.iter().find(|one| one.name.as_str() == name && may_be_used(one));
+    source.ok_or_else(|| Problem::not_found(format!("data source {name}")))
+}
+
 async fn list_routines(
     ask: ApiRequest,
     at: NamePath,
@@ -70,13 +86,7 @@ async fn list_routines(
 ) -> Result<Page<SourceRoutine>, Problem> {
     let app = &ask.house.app;
     let stored = app.definition().await?;
-    let edits = ask.caller()?.grants.places(Permission::Edit);
-    let may_be_used = |source: &DataSource| match &edits {
-        Some(groups) => groups.iter().any(|group| source.access.allows(group)),
-        None => true,
-    };
-    let source = stored.sources.iter().find(|one| one.name.as_str() == at.name && may_be_used(one));
-    let source = source.ok_or_else(|| Problem::not_found(format!("data source {}", at.name)))?;
+    let source = source_for_author(&ask, &stored, &at.name)?;
     let found = app.list_routines(source).await.map_err(Problem::refused)?;
     Ok(Page::whole(found.iter().map(SourceRoutine::from_signature).collect()))
 }

@@ -6,6 +6,7 @@ use crate::api::page::{self, Page, PageQuery};
 use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
+use crate::api::sources::source_for_author;
 use crate::app::job_kinds;
 use crate::definition::{self, DefinitionFormat};
 use crate::domain::access::Permission;
@@ -55,7 +56,8 @@ pub(super) fn routes() -> Noun {
             "/definition/export",
             YAML,
             needs,
-            "Export what is stored as a definition file: a group with what it uses, or everything",
+            "Export what is stored as a definition file: a group with what it uses, a data source, \
+             or everything",
             export,
         )
         .get(
@@ -170,6 +172,9 @@ async fn diff_versions(
 struct ExportQuery {
     /// This group with what it names; default everything, for users who see all groups.
     group: Option<String>,
+    /// This data source alone, for callers who may change a group that may use it: to copy it into
+    /// a file whose jobs use it.
+    source: Option<String>,
     /// yaml or json.
     format: Option<String>,
 }
@@ -180,6 +185,15 @@ async fn export(ask: ApiRequest, _: Nothing, wanted: ExportQuery) -> Result<Resp
         Some("json") => DefinitionFormat::Json,
         Some(_) => return Err(Problem::unreadable("format: write yaml or json")),
     };
+    if let Some(name) = &wanted.source {
+        if wanted.group.is_some() {
+            return Err(Problem::unreadable("group, source: write one of them"));
+        }
+        let stored = ask.house.app.definition().await?;
+        let source = source_for_author(&ask, &stored, name)?;
+        let text = definition::export_source(source, format).map_err(anyhow::Error::from)?;
+        return Ok(file_download(text, format, name));
+    }
     let Some(word) = &wanted.group else {
         if !ask.caller()?.grants.allow_everywhere(Permission::View) {
             let message =
@@ -224,13 +238,17 @@ fn written(defs: &Definition, format: DefinitionFormat, name: &str) -> Result<Re
         ));
     }
     let text = definition::export(defs, &job_kinds(), format).map_err(anyhow::Error::from)?;
+    Ok(file_download(text, format, name))
+}
+
+fn file_download(text: String, format: DefinitionFormat, name: &str) -> Response {
     let (media, end) = match format {
         DefinitionFormat::Yaml => (YAML, "yaml"),
         DefinitionFormat::Json => ("application/json", "json"),
     };
     let disposition = format!("attachment; filename=\"{name}.{end}\"");
     let headers = [(CONTENT_TYPE, media.to_owned()), (CONTENT_DISPOSITION, disposition)];
-    Ok((headers, text).into_response())
+    (headers, text).into_response()
 }
 
 async fn schema(_: ApiRequest, _: Nothing, _: Nothing) -> Result<BTreeMap<String, Value>, Problem> {

@@ -55,24 +55,46 @@ fn signature_of(routine: &CatalogueRoutine, path: &[String]) -> RoutineSignature
         schema: routine.name.schema.clone().filter(|schema| !is_found(schema)),
         name: routine.name.name.clone(),
         is_function: routine.is_function,
-        params: routine.params.iter().filter_map(param_of).collect(),
+        params: params_of(routine),
         has_outputs: true,
     }
 }
 
-/// A parameter without a name cannot be declared by a job.
-fn param_of(param: &CatalogueParam) -> Option<RoutineParam> {
-    let mode = match (param.is_input, param.is_output) {
-        (true, true) => ParamMode::InOut,
-        (false, true) => ParamMode::Out,
-        (_, false) => ParamMode::In,
-    };
-    Some(RoutineParam {
-        name: param.name.clone()?,
-        mode,
-        ty: param_type(&param.type_name),
-        has_default: param.has_default,
-    })
+/// The parameters of a routine. One without a name (PostgreSQL) gets the name that a job needs for
+/// it: any for an argument, which is then passed by position, and that of its column for an output
+/// of a function.
+fn params_of(routine: &CatalogueRoutine) -> Vec<RoutineParam> {
+    let is_column = |param: &CatalogueParam| routine.is_function && !param.is_input;
+    let is_by_position =
+        routine.params.iter().any(|param| param.name.is_none() && !is_column(param));
+    let outputs = routine.params.iter().filter(|param| param.is_output).count();
+    let mut columns = 0;
+    let mut made: Vec<RoutineParam> = Vec::new();
+    for (place, param) in routine.params.iter().enumerate() {
+        columns += usize::from(param.is_output);
+        let name = match (&param.name, is_column(param)) {
+            (Some(name), _) => name.clone(),
+            (None, true) if outputs == 1 => routine.name.name.clone(),
+            (None, true) => format!("column{columns}"),
+            (None, false) => format!("arg_{}", place + 1),
+        };
+        let mode = match (param.is_input, param.is_output) {
+            (true, true) => ParamMode::InOut,
+            (false, true) => ParamMode::Out,
+            (_, false) => ParamMode::In,
+        };
+        let has_default = param.has_default;
+        made.push(RoutineParam { name, mode, ty: param_type(&param.type_name), has_default });
+    }
+    if is_by_position {
+        // Only the last arguments can be left out of a list of positions.
+        let mut is_last = true;
+        for (param, kept) in routine.params.iter().zip(&mut made).rev() {
+            is_last &= param.has_default || is_column(param);
+            kept.has_default &= is_last;
+        }
+    }
+    made
 }
 
 /// Bodies in place of procedures: their parameters are the placeholders, in the order of the text.
@@ -124,6 +146,7 @@ fn placeholders(sql: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lineage::{BodyText, ObjectName, RoutineLanguage};
 
     #[test]
     fn placeholders_are_those_of_the_statement() {
@@ -131,6 +154,39 @@ mod tests {
             "DELETE FROM t WHERE a = :b -- :c\n AND d = ':e' /* :f */ AND g::text = :h_2 OR i = :b";
         assert_eq!(placeholders(sql), ["b", "h_2"]);
         assert_eq!(placeholders("SELECT 'open :x"), Vec::<String>::new());
+    }
+
+    fn unnamed(is_input: bool, is_output: bool, has_default: bool) -> CatalogueParam {
+        let type_name = "integer".to_owned();
+        CatalogueParam { name: None, is_input, is_output, type_name, has_default }
+    }
+
+    fn names_of(is_function: bool, params: Vec<CatalogueParam>) -> Vec<(String, bool)> {
+        let routine = CatalogueRoutine {
+            name: ObjectName { schema: None, name: "f_rate".to_owned() },
+            is_function,
+            params,
+            language: RoutineLanguage::Procedural,
+            body: BodyText::Text(String::new()),
+            search_path: None,
+        };
+        params_of(&routine).into_iter().map(|param| (param.name, param.has_default)).collect()
+    }
+
+    #[test]
+    fn parameters_without_names_are_passed_by_position() {
+        let (input, out) = (unnamed(true, false, false), unnamed(false, true, false));
+        let has_default = unnamed(true, false, true);
+        let named = CatalogueParam { name: Some("p_no".to_owned()), ..has_default.clone() };
+        let made = names_of(false, vec![input.clone(), named.clone(), out.clone(), named]);
+        let wanted = [("arg_1", false), ("p_no", false), ("arg_3", false), ("p_no", true)];
+        assert_eq!(made, wanted.map(|(name, may)| (name.to_owned(), may)));
+        let one = names_of(true, vec![input.clone(), has_default, out.clone()]);
+        let wanted = [("arg_1", false), ("arg_2", true), ("f_rate", false)];
+        assert_eq!(one, wanted.map(|(name, may)| (name.to_owned(), may)));
+        let two = names_of(true, vec![out.clone(), input, out]);
+        let wanted = [("column1", false), ("arg_2", false), ("column2", false)];
+        assert_eq!(two, wanted.map(|(name, may)| (name.to_owned(), may)));
     }
 
     #[test]

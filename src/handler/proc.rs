@@ -354,7 +354,9 @@ impl ProcedureCall<'_> {
         slots: &[ParamSlot<'_>],
         session: &mut Session,
     ) -> Result<JobOutputs, BodyFault> {
-        let is_whole = slots.iter().all(|s| s.param.is_some());
+        // Arguments without names have only positions; of those the last are left out.
+        let is_by_position = slots.iter().all(|s| s.param.is_some())
+            || slots.iter().any(|s| s.routine.name.is_empty());
         let gives_back =
             routine.is_function || slots.iter().any(|s| s.param_mode() != RoutineParamMode::In);
         let (mut parts, mut args) = (Vec::new(), Vec::new());
@@ -380,7 +382,7 @@ impl ProcedureCall<'_> {
             let value = format!("CAST({value} AS {})", slot.routine.ty);
             let word = if slot.routine.is_variadic { "VARIADIC " } else { "" };
             let named = format!("{} => {value}", Dialect::Postgres.quote(&slot.routine.name));
-            parts.push(format!("{word}{}", if is_whole { value } else { named }));
+            parts.push(format!("{word}{}", if is_by_position { value } else { named }));
         }
         let verb = if routine.is_function { "SELECT * FROM" } else { "CALL" };
         let call = format!("{verb} {}({})", path(routine, Dialect::Postgres), parts.join(", "));

@@ -6,6 +6,7 @@ mod finish;
 mod opening;
 
 pub use batch_lock::{hold_all, lock_owned, lock_statements, revise};
+pub(in crate::store) use batch_query::containing;
 pub use batch_query::{BatchFilter, counts_of, list_page};
 pub use finish::finish_all;
 pub use opening::{PackedSnapshot, ROWS_PER_STEP, StillOpening, count_written, refuse_opening};

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub const PAGE: usize = 64;
 
 /// The tables from which retention removes rows.
-pub const TABLES: [&str; 12] = [
+pub const TABLES: [&str; 13] = [
     "job_batch",
     "job_queue",
     "job_execution_logs",
@@ -40,6 +40,7 @@ pub const TABLES: [&str; 12] = [
     "job_output_value",
     "job_report",
     "job_approval",
+    "failure_mark",
     "email_notifications",
     "job_firing",
     "backfill",

@@ -39,6 +39,10 @@ pub struct FailedJobSummary {
     pub error: Option<String>,
     /// When it ended.
     pub at: Option<String>,
+    /// Whether somebody has acknowledged it.
+    pub is_acknowledged: bool,
+    /// Who looks after it.
+    pub assignee: Option<String>,
 }
 
 /// A planned time of a schedule.
@@ -92,10 +96,14 @@ pub async fn lately(app: &App, groups: Option<Vec<GroupCode>>, since: Millis) ->
     ids.sort();
     let mut tx = app.db.begin_read().await?;
     let rows = store::glance::failures(&mut tx, &ids).await?;
+    let row_ids: Vec<_> = rows.iter().map(|row| row.queue_id).collect();
+    let marks = store::failure::marks_of(&mut tx, &row_ids).await?;
     drop(tx);
     let mut failures: Vec<(Option<Millis>, FailedJobSummary)> = Vec::new();
     for row in rows {
         let Some(of) = named.get(&row.batch_id) else { continue };
+        // What was said about an earlier failure of the job is not about this one.
+        let mark = marks.get(&row.queue_id).filter(|mark| mark.attempt == row.attempt);
         let failure = FailedJobSummary {
             group: of.batch.values.group.to_string(),
             batch_no: of.batch.values.batch_no.to_string(),
@@ -103,6 +111,8 @@ pub async fn lately(app: &App, groups: Option<Vec<GroupCode>>, since: Millis) ->
             status: row.status.as_str().to_owned(),
             error: row.error_message,
             at: row.end_time.map(|at| at.to_string()),
+            is_acknowledged: mark.is_some_and(|mark| mark.acknowledged.is_some()),
+            assignee: mark.and_then(|mark| mark.assignee.clone()),
         };
         failures.push((row.end_time, failure));
     }

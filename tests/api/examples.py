@@ -359,8 +359,8 @@ def record_accounts(r, ann):
 def record_reads(r, admin):
     """What has no side effects, on batches that ran."""
     for operation_id in ("listApprovals", "listAuditEntries", "listBackfills", "listBatches", "listCalendars", "listChangeRequests",
-                         "getDashboard", "getDefinitionSchema", "listExecutorGroups", "listGroups", "listJobs", "listNodes",
-                         "listNotifications", "previewRetention", "listSchedules", "listSecrets", "getSettings",
+                         "getDashboard", "getDeadlineBoard", "listGroupInsights", "listJobInsights", "getDefinitionSchema", "listExecutorGroups", "listGroups", "listJobs", "listNodes",
+                         "listNotifications", "previewRetention", "listRuns", "listSchedules", "listSecrets", "getSettings",
                          "listOwnSessions", "getSecondFactor", "listSnoozes", "listSources", "listUsers"):
         r.call(operation_id, admin)
     r.call("exportAuditEntries", admin, query={"format": "csv"})
@@ -379,7 +379,7 @@ def record_reads(r, admin):
         r.call(operation_id, admin, job)
     big = {"group": "daily", "batch_no": "20240731", "job": "BIG"}
     r.call("downloadStoredValue", admin, {**big, "position": 0})
-    for operation_id in ("getGroup", "getGroupDag", "getGroupGrid", "listVersions"):
+    for operation_id in ("getGroup", "getGroupDag", "getGroupGrid", "getTrend", "listVersions"):
         r.call(operation_id, admin, group)
     r.call("compareBatches", admin, group, {"a": "202405", "b": "202406"})
     r.call("getVersion", admin, {**group, "no": 1})
@@ -395,6 +395,10 @@ def record_reads(r, admin):
 
 
 def record_batches(r, admin, bob):
+    failed = {"group": "month_end", "batch_no": "202406", "job": "POST_GL"}
+    r.call("markFailure", admin, failed, body={"attempt": 1, "acknowledged": True, "assignee": "bob",
+                                               "note": "the account is opened tomorrow"})
+    r.call("listFailures", admin, query={"state": "all"})
     order = {"group": "month_end", "batch_no": "202407", "reason": "month end"}
     r.call("planBatches", admin, body=order)
     r.call("openBatches", admin, body=order)

@@ -8,8 +8,10 @@ mod batches;
 mod changes;
 mod definitions;
 mod executors;
+mod failures;
 mod foreign_codes;
 mod four_eyes;
+mod insights;
 mod ldap;
 mod login;
 mod matrix;
@@ -17,6 +19,7 @@ mod oidc;
 mod reads;
 
 mod remote;
+mod routines;
 mod same_codes;
 mod second_factor;
 mod server;

@@ -11,7 +11,8 @@ jobs: { A: { script: 'echo first' }, B: { depends_on: [A], script: 'exit 1' } }
 "#;
 
 impl Browser {
-    async fn types(&self, text: &str) {
+    /// Types a text where the focus is.
+    pub(crate) async fn types(&self, text: &str) {
         for c in text.chars() {
             self.press(&[c]).await;
         }
@@ -19,10 +20,11 @@ impl Browser {
 
     /// Presses Tab until what has the focus fits; every stop must be seen to have it. Of fields for days the
     /// browser marks the part that has it.
-    async fn tab_to(&self, css: &str) {
+    pub(crate) async fn tab_to(&self, css: &str) {
         let fits = format!(
-            "const at = document.activeElement; if (!at?.matches) return false; \
-             const style = getComputedStyle(at); \
+            "let at = document.activeElement; if (!at?.matches) return false; \
+             while (at.shadowRoot?.activeElement) at = at.shadowRoot.activeElement; \
+             const style = getComputedStyle(at.closest('.cm-editor.cm-focused') ?? at); \
              window.unseen = at !== document.body && style.outlineStyle === 'none' && style.boxShadow === 'none' \
                  && !at.matches('h1, main, [type=date], [type=datetime-local]') ? at.outerHTML.slice(0, 200) : ''; \
              return at.matches({})",

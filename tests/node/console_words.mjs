@@ -14,7 +14,8 @@ const words = async (name) =>
     )
   ).default;
 const all = {};
-for (const lang of ['en', 'zh']) all[lang] = { ...(await words(lang)), ...(await words(`${lang}_design`)) };
+for (const lang of ['en', 'zh'])
+  all[lang] = { ...(await words(lang)), ...(await words(`${lang}_design`)), ...(await words(`${lang}_insight`)) };
 
 const forms = (value) => (typeof value === 'object' ? Object.values(value) : [value]);
 const holes = (value) =>

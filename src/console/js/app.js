@@ -14,6 +14,7 @@ const page = (name) => Object.assign(() => import(`./pages/${name}.js`), { page:
 route('/', page('dashboard'), { nav: '/' });
 route('/batches', page('batches'), { nav: '/batches' });
 route('/batches/:group/:no/:tab?', page('batch'), { nav: '/batches' });
+route('/runs', page('runs'), { nav: '/runs' });
 route('/groups', page('groups'), { nav: '/groups' });
 route('/groups/:group/:tab?', page('group'), { nav: '/groups' });
 route('/jobs', page('jobs'), { nav: '/jobs' });
@@ -28,6 +29,9 @@ route('/backfills', page('backfills'), { nav: '/backfills' });
 route('/backfills/:id', page('backfill'), { nav: '/backfills' });
 route('/definition', page('definition'), { nav: '/definition' });
 route('/editor', page('editor'), { nav: '/definition' });
+route('/inbox', page('inbox'), { nav: '/inbox' });
+route('/insights', page('insights'), { nav: '/insights' });
+route('/wall', page('wall'), { nav: '/insights' });
 route('/nodes', page('nodes'), { nav: '/nodes' });
 route('/executors', page('executors'), { nav: '/executors' });
 route('/executors/:app', page('executor'), { nav: '/executors' });

@@ -21,7 +21,11 @@ export const isLoaded = (name) => known(name) in WORDS;
 export async function loadLang(name) {
   if (isLoaded(name)) return;
   const next = known(name);
-  const parts = await Promise.all([import(`./words/${next}.js`), import(`./words/${next}_design.js`)]);
+  const parts = await Promise.all([
+    import(`./words/${next}.js`),
+    import(`./words/${next}_design.js`),
+    import(`./words/${next}_insight.js`),
+  ]);
   WORDS[next] = Object.assign({}, ...parts.map((part) => part.default));
 }
 

@@ -4,8 +4,9 @@ import { actionButtons } from './actions.js';
 import { api, live } from './api.js';
 import { decideButtons } from './approve.js';
 import { t } from './i18n.js';
-import { clean, logView } from './log_view.js';
-import { setQuery, to } from './router.js';
+import { clean } from './log_lines.js';
+import { logView } from './log_view.js';
+import { here, setQuery, to } from './router.js';
 import { yaml } from './edit/yaml.js';
 import { isActive, isFinal, isGood, isWaiting } from './status.js';
 import {
@@ -83,7 +84,8 @@ function makePanel({ group, no, job, batch, onChange, onclose, hear, from, tab =
   let doc = known ? { ...known } : null;
   let log = null;
   let ended = false;
-  const me = { from, tab, close };
+  const line = here().query.get('line');
+  const me = { from, tab: line ? 'log' : tab, close };
 
   function close({ quiet } = {}) {
     if (ended) return;
@@ -95,7 +97,7 @@ function makePanel({ group, no, job, batch, onChange, onclose, hear, from, tab =
     document.querySelectorAll('tr.is-current').forEach((tr) => tr.classList.remove('is-current'));
     if (quiet) return;
     document.documentElement.classList.remove('has-panel');
-    setQuery({ job: null });
+    setQuery({ job: null, line: null });
     onclose?.();
     if (from?.isConnected) from.focus({ preventScroll: true });
   }
@@ -188,7 +190,7 @@ function makePanel({ group, no, job, batch, onChange, onclose, hear, from, tab =
     else if (me.tab === 'tries') put(body, triesTab(doc));
     else if (me.tab === 'definition') put(body, definitionTab(doc, job));
     else if (!log) {
-      log = logView({ at, job, attempts: attemptsOf(doc), running: () => !isFinal(doc.status) });
+      log = logView({ at, attempts: attemptsOf(doc), running: () => !isFinal(doc.status), line });
       put(body, log.el);
     } else {
       log.attempts(attemptsOf(doc));

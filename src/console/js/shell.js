@@ -5,7 +5,7 @@ import { LANGUAGES, lang, t } from './i18n.js';
 import { go, link } from './router.js';
 import { searchBox } from './search.js';
 import { store } from './store.js';
-import { dialog, h, icon, menu, poll, put, s, toast, zone, zoneName, button } from './ui.js';
+import { dialog, h, icon, menu, poll, put, s, settled, toast, zoneName, button } from './ui.js';
 
 /** The mark of the product, drawn. */
 export const mark = () =>
@@ -36,9 +36,12 @@ const NAV = [
     [
       ['/', 'dashboard', 'dashboard'],
       ['/batches', 'batches', 'batches'],
+      ['/runs', 'runs', 'list'],
+      ['/inbox', 'inbox', 'warning'],
       ['/approvals', 'approvals', 'check'],
       ['/calendar', 'calendar', 'calendar'],
       ['/backfills', 'backfills', 'backfill'],
+      ['/insights', 'insights', 'gantt'],
     ],
   ],
   [
@@ -74,6 +77,9 @@ const SHORTCUTS = [
   ['g j', 'nav.jobs'],
   ['g s', 'nav.schedules'],
   ['g c', 'nav.calendar'],
+  ['g r', 'nav.runs'],
+  ['g f', 'nav.inbox'],
+  ['g i', 'nav.insights'],
   ['g n', 'nav.nodes'],
   ['g o', 'nav.outbox'],
   ['g a', 'nav.audit'],
@@ -91,6 +97,9 @@ const GO = {
   j: '/jobs',
   s: '/schedules',
   c: '/calendar',
+  r: '/runs',
+  f: '/inbox',
+  i: '/insights',
   n: '/nodes',
   o: '/outbox',
   a: '/audit',
@@ -171,7 +180,7 @@ export function makeShell() {
       },
       icon(mark_),
       h('span', t(`nav.${key}`)),
-      key === 'batches' && bad,
+      key === 'inbox' && bad,
       key === 'approvals' && waiting,
     );
     links.push(el);
@@ -312,12 +321,15 @@ export function makeShell() {
   };
   document.addEventListener('keydown', onKey);
   ends.push(() => document.removeEventListener('keydown', onKey));
-  // The number of failures of today, on every page; the dashboard tells it oftener.
-  const look = async () => {
-    const board = await api.get('/dashboard', { zone: zone() });
-    store.tell('failures', board.failures?.length ?? 0);
-  };
+  // The number of failures that nobody has acknowledged, on every page; a page that sees one come or go says so.
+  const look = async () => store.tell('failures', (await api.get('/failures', { limit: 1 })).open);
   look().catch(() => {});
+  ends.push(
+    store.on(
+      'look-failures',
+      settled(800, () => look().catch(() => {})),
+    ),
+  );
   ends.push(poll(look, 60000));
   // What waits for a decision of this reader.
   const count = async () => {

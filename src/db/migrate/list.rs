@@ -263,4 +263,13 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0029_application_id.sql"),
         ],
     ),
+    (
+        30,
+        "failure mark",
+        [
+            include_str!("../../../migrations/sqlite/0030_failure_mark.sql"),
+            include_str!("../../../migrations/mysql/0030_failure_mark.sql"),
+            include_str!("../../../migrations/postgres/0030_failure_mark.sql"),
+        ],
+    ),
 ];

@@ -25,6 +25,8 @@ pub async fn counted(tx: &mut Tx, ids: &[i64]) -> Result<ByTable> {
     all.extend((runs > 0).then_some(("executor_run", runs)));
     let approvals = count(tx, RetentionQuery::CountApprovals, ids).await?;
     all.extend((approvals > 0).then_some(("job_approval", approvals)));
+    let marks = count(tx, RetentionQuery::CountFailureMarks, ids).await?;
+    all.extend((marks > 0).then_some(("failure_mark", marks)));
     let rows = rows_of(tx, ids, EVERY).await?;
     all.insert("job_execution_logs", count(tx, RetentionQuery::CountLogs, &rows).await?);
     all.insert("job_log_line", count(tx, RetentionQuery::CountLines, &rows).await?);

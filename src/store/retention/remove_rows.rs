@@ -254,6 +254,9 @@ async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result
     if !remove_runs(tx, ids, dropped).await? || !remove_approvals(tx, ids, dropped).await? {
         return Ok(0);
     }
+    if !remove_failure_marks(tx, ids, dropped).await? {
+        return Ok(0);
+    }
     let most = usize::try_from(dropped.room)?.min(ids.len());
     let sql = "DELETE FROM job_batch WHERE remove_time IS NOT NULL AND batch_id";
     let gone = tx.execute_in(sql, &[], &ids[..most], "", &[]).await;
@@ -286,6 +289,20 @@ async fn remove_approvals(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Re
     }
     keys.truncate(usize::try_from(room)?);
     remove(tx, "job_approval", "approval_id", &keys, dropped).await?;
+    Ok(dropped.room > 0)
+}
+
+/// Removes the marks of failures of these batches; `false` when the limit was reached.
+async fn remove_failure_marks(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<bool> {
+    let room = u32::try_from(dropped.room)?;
+    let mut keys = Vec::new();
+    for (sql, values) in placed(RetentionQuery::FailureMarks, ids, &[room.into()]) {
+        for row in tx.fetch_all(&sql, &values).await.context("look for old marks of failures")? {
+            keys.push(row.get_int("queue_id")?);
+        }
+    }
+    keys.truncate(usize::try_from(room)?);
+    remove(tx, "failure_mark", "queue_id", &keys, dropped).await?;
     Ok(dropped.room > 0)
 }
 

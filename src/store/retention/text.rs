@@ -58,6 +58,8 @@ pub enum RetentionQuery {
     Runs,
     /// Approvals of batches.
     Approvals,
+    /// Marks of failures of batches.
+    FailureMarks,
     /// Notifications of batches.
     MailsOf,
     /// Number of rows of batches.
@@ -74,6 +76,8 @@ pub enum RetentionQuery {
     CountRuns,
     /// Number of approvals of batches.
     CountApprovals,
+    /// Number of marks of failures of batches.
+    CountFailureMarks,
     /// Number of notifications of batches.
     CountMails,
     /// Number of unfinished batches of a group.
@@ -155,12 +159,15 @@ const COUNT_OUTPUT_VALUES: &str =
     "SELECT COUNT(*) AS n FROM job_output_value WHERE queue_id IN ({list})";
 const RUNS: &str = "SELECT log_id FROM executor_run WHERE batch_id IN ({list}) LIMIT ?";
 const APPROVALS: &str = "SELECT approval_id FROM job_approval WHERE batch_id IN ({list}) LIMIT ?";
+const FAILURE_MARKS: &str = "SELECT queue_id FROM failure_mark WHERE batch_id IN ({list}) LIMIT ?";
 const MAILS_OF: &str = "SELECT id FROM email_notifications WHERE batch_id IN ({list}) \
      AND status NOT IN ('pending', 'failed') LIMIT ?";
 const COUNT_ROWS: &str = "SELECT COUNT(*) AS n FROM job_queue WHERE batch_id IN ({list})";
 const COUNT_REPORTS: &str = "SELECT COUNT(*) AS n FROM job_report WHERE batch_id IN ({list})";
 const COUNT_RUNS: &str = "SELECT COUNT(*) AS n FROM executor_run WHERE batch_id IN ({list})";
 const COUNT_APPROVALS: &str = "SELECT COUNT(*) AS n FROM job_approval WHERE batch_id IN ({list})";
+const COUNT_FAILURE_MARKS: &str =
+    "SELECT COUNT(*) AS n FROM failure_mark WHERE batch_id IN ({list})";
 const COUNT_MAILS: &str = "SELECT COUNT(*) AS n FROM email_notifications \
      WHERE batch_id IN ({list}) AND status NOT IN ('pending', 'failed')";
 // By keys of rows and not by a join: for a join PostgreSQL would read all logs for 64 batches.
@@ -206,7 +213,7 @@ const AUDIT: &str = "SELECT audit_id AS row_id, create_time AS at_time, 0 AS oth
 
 impl RetentionQuery {
     /// Every statement.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 45] = [
         Self::NextGroup,
         Self::NewestFrom,
         Self::Candidates,
@@ -234,6 +241,7 @@ impl RetentionQuery {
         Self::CountOutputValues,
         Self::Runs,
         Self::Approvals,
+        Self::FailureMarks,
         Self::MailsOf,
         Self::CountRows,
         Self::CountLogs,
@@ -241,6 +249,7 @@ impl RetentionQuery {
         Self::CountReports,
         Self::CountRuns,
         Self::CountApprovals,
+        Self::CountFailureMarks,
         Self::CountMails,
         Self::CountOpen,
         Self::CountYoung,
@@ -281,6 +290,7 @@ impl RetentionQuery {
             Self::CountOutputValues => COUNT_OUTPUT_VALUES,
             Self::Runs => RUNS,
             Self::Approvals => APPROVALS,
+            Self::FailureMarks => FAILURE_MARKS,
             Self::MailsOf => MAILS_OF,
             Self::CountRows => COUNT_ROWS,
             Self::CountLogs => COUNT_LOGS,
@@ -288,6 +298,7 @@ impl RetentionQuery {
             Self::CountReports => COUNT_REPORTS,
             Self::CountRuns => COUNT_RUNS,
             Self::CountApprovals => COUNT_APPROVALS,
+            Self::CountFailureMarks => COUNT_FAILURE_MARKS,
             Self::CountMails => COUNT_MAILS,
             Self::CountOpen => COUNT_OPEN,
             Self::CountYoung => COUNT_YOUNG,

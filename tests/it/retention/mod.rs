@@ -58,6 +58,9 @@ async fn each_reason_keeps_its_batch_and_no_other(bench: Bench) {
     let bad = GroupCode::parse("bad").expect("group");
     let options = RetentionOptions { groups: BTreeMap::from([(bad, told)]), ..options() };
     let expected = one_for_each_reason(&bench).await;
+    let marks = "INSERT INTO failure_mark (queue_id, batch_id, attempt, update_time) \
+                 SELECT queue_id, batch_id, attempt, update_time FROM job_queue";
+    run(&bench, marks, &[]).await;
     let survey = look(&bench, &options).await;
     let mut wanted: BTreeMap<(&str, KeepReason), u64> = BTreeMap::new();
     for (_, of) in &expected {
@@ -81,6 +84,7 @@ async fn each_reason_keeps_its_batch_and_no_other(bench: Bench) {
     assert_eq!(orphans(&bench).await, 0);
     let rows = i64::try_from(stay.len()).expect("few") * 2;
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_queue").await, rows);
+    assert_eq!(bench.number("SELECT COUNT(*) AS n FROM failure_mark").await, rows);
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_execution_logs").await, rows * 2);
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_log_line").await, rows * 3);
     // Each that went is on record, with who and why.

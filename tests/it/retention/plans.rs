@@ -160,7 +160,9 @@ fn values(text: RetentionQuery) -> Vec<SqlValue> {
         | RetentionQuery::Reports
         | RetentionQuery::Runs
         | RetentionQuery::MailsOf => with(&[1_000i64.into()]),
-        RetentionQuery::OutputValues | RetentionQuery::Approvals => with(&[1_000i64.into()]),
+        RetentionQuery::OutputValues | RetentionQuery::Approvals | RetentionQuery::FailureMarks => {
+            with(&[1_000i64.into()])
+        }
         RetentionQuery::LinesOfOne | RetentionQuery::LinesUpTo => {
             vec![777i64.into(), 100i64.into()]
         }
@@ -170,7 +172,9 @@ fn values(text: RetentionQuery) -> Vec<SqlValue> {
         RetentionQuery::CountReports | RetentionQuery::CountRuns | RetentionQuery::CountMails => {
             keys()
         }
-        RetentionQuery::CountOutputValues | RetentionQuery::CountApprovals => keys(),
+        RetentionQuery::CountOutputValues
+        | RetentionQuery::CountApprovals
+        | RetentionQuery::CountFailureMarks => keys(),
         RetentionQuery::Firing | RetentionQuery::Backfill => {
             [vec![SqlValue::from("FIRED")], walk()].concat()
         }

@@ -226,6 +226,7 @@ pub(super) async fn orphans(bench: &Bench) -> i64 {
         of("job_log_line", "queue_id", "job_queue"),
         of("job_report", "queue_id", "job_queue"),
         of("job_output_value", "queue_id", "job_queue"),
+        of("failure_mark", "queue_id", "job_queue"),
         of("backfill_batch", "backfill_id", "backfill"),
     ] {
         n += bench.number(&sql).await;

@@ -12,6 +12,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, JobKind};
+use crate::domain::source::DataSource;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -81,6 +82,16 @@ pub fn export(
     format: DefinitionFormat,
 ) -> Result<String, ExportError> {
     Ok(export_beside(defs, kinds, format, usize::MAX)?.text)
+}
+
+/// The section `sources` of a file that has this source alone. It is no whole file: that has jobs.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn export_source(source: &DataSource, format: DefinitionFormat) -> Result<String, ExportError> {
+    let alone = Definition { sources: vec![source.clone()], ..Definition::default() };
+    let tree = build_tree(&alone, &ReferencedScripts::new());
+    write_text(&tree, format).map_err(ExportError::Unwritable)
 }
 
 /// A definition as files.

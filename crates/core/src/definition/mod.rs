@@ -79,6 +79,7 @@ pub use export::ExportError;
 pub use export::ExportedFiles;
 pub use export::export;
 pub use export::export_beside;
+pub use export::export_source;
 pub use fault::DefinitionFault;
 pub use fault::FaultReport;
 pub use fault::Faults;

@@ -5,6 +5,7 @@ mod error;
 pub mod history;
 pub mod open_check;
 pub mod param_preview;
+pub mod run_record;
 mod snapshot;
 pub mod span;
 mod status;

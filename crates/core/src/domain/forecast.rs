@@ -1,6 +1,7 @@
 //! Forecasts when a batch will end, which jobs decide that, and whether it is late.
 
 pub mod certainty;
+pub mod deadline_standing;
 pub mod delay;
 pub mod delay_words;
 pub mod dry_run;

@@ -16,10 +16,10 @@
 //! - job: secret, script_isolation, script_limits, param, output_limits, retry, pool, shared_definitions, queue, trigger_rule, dependency, external, check, body, outcome, job_kind, lineage_declaration, job, job_key, part, preflight, success_rules
 //! - params: param_expressions, params, order_params, http_call, fan_out
 //! - permission: required_permissions, four_eyes, access_rules
-//! - batch: batch, param_preview, open_check, history, span
+//! - batch: batch, param_preview, open_check, history, span, run_record
 //! - cluster: node_placement, silent_node, lease, metadata_gap, skew, poll_interval
 //! - dispatch: readiness, slots, ready, deferral, why, settlement
-//! - forecast: slack, timeline, remaining, simulation, certainty, eta, lateness, delay, delay_words, dry_run
+//! - forecast: slack, timeline, remaining, simulation, certainty, eta, lateness, delay, delay_words, dry_run, deadline_standing
 //! - action: rerun, action_effects, action, refusal, action_plan
 //! - xxl: xxl_run, xxl_tables, executor_run
 //! - notice: notice, notice_batch, notice_late, notice_trigger, notice_change

@@ -5,6 +5,7 @@ import { glyph, isFailure, rank, statusClass, statusWord } from '../status.js';
 import { h, put } from '../ui/dom.js';
 import { button } from '../ui.js';
 import { nextFailure } from './keys.js';
+import { counted } from './words.js';
 
 /** Counts by state, each a button that leaves only its jobs in full; and what the lines mean. */
 export function drawLegend(panel) {
@@ -16,7 +17,7 @@ export function drawLegend(panel) {
     drawNext(panel, counts);
     put(
       panel.legend,
-      h('span.dg-count', t('dag.counted', { n: panel.model.nodes.length, edges: panel.model.edges.length })),
+      h('span.dg-count', counted('dag.counted', panel.model.nodes.length, panel.model.edges.length)),
       h('span.dg-hint', t('dag.hint')),
     );
     return;

@@ -13,7 +13,7 @@ import { DagView } from './view.js';
 import { onKey } from './keys.js';
 import { drawLegend } from './legend.js';
 import { drawTools } from './tools.js';
-import { edgeLines, isSlow, labelOf, nodeLines, spoken } from './words.js';
+import { counted, edgeLines, isSlow, labelOf, nodeLines, spoken } from './words.js';
 import { Minimap } from './minimap.js';
 import { save } from './save.js';
 
@@ -169,7 +169,7 @@ class Panel {
     this.lookAtFocus();
     if (this.expandTo) this.zoomToExpanded();
     // From afar no text is drawn; this is when the picture can be read.
-    this.live.textContent = t('dag.shown', { n: this.model.nodes.length, edges: this.model.edges.length });
+    this.live.textContent = counted('dag.shown', this.model.nodes.length, this.model.edges.length);
   }
 
   /** The picture with its boxes where they are read best in this window. */

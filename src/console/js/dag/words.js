@@ -128,3 +128,7 @@ export function edgeLines(edge) {
     h('div', t('dag.on', { condition: has(word) ? t(word) : edge.condition })),
   ];
 }
+
+/** How many jobs and dependencies, in the words of a key. */
+export const counted = (key, jobs, edges) =>
+  t(key, { jobs: t('dag.n_jobs', { n: jobs }), edges: t('dag.n_edges', { n: edges }) });

@@ -166,3 +166,11 @@ export function faultsView(faults, { warnings = [], goto } = {}) {
     ),
   );
 }
+
+/** What a check without faults has found. */
+export const checkedWords = ({ groups, jobs, dependencies }) =>
+  t('def.ok', {
+    groups: t('def.n_groups', { n: groups }),
+    jobs: t('dag.n_jobs', { n: jobs }),
+    edges: t('dag.n_edges', { n: dependencies }),
+  });

@@ -38,6 +38,8 @@ const at = (x) => `${x.group}/${x.batch_no}`;
 const batchHref = (x, job) =>
   to`/batches/${x.group}/${x.batch_no}` + (job ? `/list?job=${encodeURIComponent(job)}` : '');
 const jobOf = (x) => x.job;
+/** The failures that nobody has acknowledged. */
+const openOf = (board) => (board.failures ?? []).filter((failure) => !failure.is_acknowledged);
 
 export async function mount(el, ctx) {
   ctx.title(t('nav.dashboard'));
@@ -48,12 +50,12 @@ export async function mount(el, ctx) {
   put(el, body);
   const draw = (next) => {
     board = next;
-    const failing = new Set((next.failures ?? []).map((f) => `${at(f)}/${jobOf(f)}`));
+    const failing = new Set(openOf(next).map((f) => `${at(f)}/${jobOf(f)}`));
     const fresh = [...failing].filter((f) => !known.has(f));
     if (known.size || fresh.length)
       fresh.slice(0, 3).forEach((f) => known.size && announce(t('dash.failed_now', { what: f })));
     known = failing;
-    store.tell('failures', next.failures?.length ?? 0);
+    store.tell('look-failures');
     const focus = document.activeElement?.closest?.('[data-focus]')?.dataset.focus;
     put(body, page(next, isFirst));
     if (focus) body.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
@@ -112,7 +114,7 @@ const withinWeek = (board) => {
 
 function page(board, isFirst) {
   const counts = board.today?.counts ?? {};
-  const failures = board.failures ?? [];
+  const failures = openOf(board);
   const late = board.late ?? [];
   const running = board.running ?? [];
   return [

@@ -6,7 +6,7 @@ import { askBeforeLeaving, go } from '../router.js';
 import { store } from '../store.js';
 import { button, empty, h, input, field, loading, pageHead, put, select, toast } from '../ui.js';
 import { codeEditor } from '../edit/code.js';
-import { changesView, faultsView, textDiff } from '../edit/diff.js';
+import { changesView, checkedWords, faultsView, textDiff } from '../edit/diff.js';
 import { showVersions } from '../edit/versions.js';
 import { saveText } from '../dag/save.js';
 
@@ -186,11 +186,7 @@ export async function mount(el, ctx) {
       result,
       got.ok
         ? [
-            h(
-              'p.def-ok',
-              { role: 'status', 'data-test': 'definition-ok' },
-              t('def.ok', { groups: got.groups, jobs: got.jobs, edges: got.dependencies }),
-            ),
+            h('p.def-ok', { role: 'status', 'data-test': 'definition-ok' }, checkedWords(got)),
             faultsView([], { warnings: got.warnings ?? [] }),
           ]
         : [

@@ -6,9 +6,11 @@ import { lang, t } from '../i18n.js';
 import { askBeforeLeaving } from '../router.js';
 import { store } from '../store.js';
 import { announce, button, field, h, input, pageHead, put, segmented, select, settled, toast } from '../ui.js';
-import { changesView, faultsView } from '../edit/diff.js';
+import { changesView, checkedWords, faultsView } from '../edit/diff.js';
+import { counted } from '../dag/words.js';
 import { askForJob, routineCache } from '../edit/draft/add_job.js';
 import { mountCanvas } from '../edit/draft/canvas.js';
+import { valuesAt } from '../edit/draft/complete.js';
 import { DefinitionText, EditRefused } from '../edit/draft/document.js';
 import { graphOf, waitsFor } from '../edit/draft/graph.js';
 import { mountInspector } from '../edit/draft/inspector.js';
@@ -68,6 +70,7 @@ class Editor {
     this.list = mountList(act);
     this.inspector = mountInspector({
       ...act,
+      types: valuesAt(schema, ['jobs', '', 'type']).map((one) => one.label),
       set: (code, key, value) => this.edit((doc) => doc.setField(code, key, value)),
       goto: (code) => this.show('text', () => this.text.goto(this.lineOf(code))),
     });
@@ -170,12 +173,13 @@ class Editor {
       this.state.textContent = t('ed.fault', { line, what: fault.what });
       return;
     }
+    this.state.classList.remove('ed-refused');
     const jobs = this.doc.jobs();
     if (!jobs.some((job) => job.code === this.chosen)) this.chosen = null;
     const graph = graphOf(jobs);
     this.state.textContent = this.doc.isEditable
       ? [
-          t('ed.count', { n: jobs.length, edges: graph.edges.length }),
+          counted('dag.counted', jobs.length, graph.edges.length),
           ...graph.unknown.slice(0, 3).map(({ job, parent }) => t('ed.unknown', { job, parent })),
         ].join(' · ')
       : t('ed.list_form');
@@ -214,12 +218,18 @@ class Editor {
       this.text.change(edits);
     } catch (error) {
       if (!(error instanceof EditRefused)) throw error;
-      toast(t(error.key, error.values), 'bad');
+      this.refuse(t(error.key, error.values));
       return false;
     }
     this.read();
     if (said) announce(t(said, values));
     return true;
+  }
+
+  /** Says, where the picture is counted, why nothing was changed; the next change takes it away. */
+  refuse(why) {
+    this.state.textContent = why;
+    this.state.classList.add('ed-refused');
   }
 
   async add() {
@@ -239,19 +249,13 @@ class Editor {
 
   /** A stored source is written into the file as it is stored: a file is complete in itself. */
   async addSource(name) {
-    const whole = await api.text('/definition/export', {}, YAML);
-    const stored = new DefinitionText(whole, this.with.kit);
-    const fields = stored.plainOf(stored.pairOf(stored.root, 'sources')?.value)?.[name];
-    if (!fields) {
-      toast(t('ed.no_source_text', { source: name }), 'bad');
-      return false;
-    }
-    return this.edit((doc) => doc.addSource(name, fields));
+    const stored = await api.get('/definition/export', { source: name, format: 'json' });
+    return this.edit((doc) => doc.addSource(name, stored.sources[name]));
   }
 
   connect(parent, code) {
     if (parent === code || waitsFor(this.doc.jobs(), parent, code)) {
-      toast(t('ed.circle', { parent, job: code }), 'bad');
+      this.refuse(t('ed.circle', { parent, job: code }));
       return;
     }
     this.edit((doc) => doc.addDependency(code, parent), 'ed.connected', { parent, job: code });
@@ -399,7 +403,7 @@ class Editor {
       return;
     }
     this.text.faults(got.warnings.map((one) => ({ ...one, isWarning: true })));
-    const ok = t('def.ok', { groups: got.groups, jobs: got.jobs, edges: got.dependencies });
+    const ok = checkedWords(got);
     this.found(h('p.def-ok', { role: 'status', 'data-test': 'ed-ok' }, ok), faultsView([], { warnings: got.warnings }));
   }
 

@@ -30,6 +30,7 @@ const TABS = [
   ['grid', 'grid'],
   ['dag', 'dag'],
   ['jobs', 'job'],
+  ['trend', 'gantt'],
   ['versions', 'rerun'],
   ['about', 'info'],
 ];
@@ -120,7 +121,12 @@ export async function mount(el, ctx) {
         put(body);
         shownTab = (await module.mount(body, tabCtx)) ?? {};
       } else if (name === 'jobs') await jobsTab(body, group);
-      else if (name === 'versions') {
+      else if (name === 'trend') {
+        const { mountTrend } = await import('./trend.js');
+        if (mine !== turn) return;
+        put(body);
+        shownTab = await mountTrend(body, { group });
+      } else if (name === 'versions') {
         const { showVersions } = await import('../edit/versions.js');
         put(body);
         await showVersions(body, group, { onDone: () => showTab('versions', query) });

@@ -25,12 +25,14 @@ import {
 import { codeEditor } from '../edit/code.js';
 import { editJob, languageOf } from '../edit/job_form.js';
 import { standing } from './jobs.js';
+import { mountTrend } from './trend.js';
 
 export async function mount(el, ctx) {
   const { code } = ctx.params;
   const at = api.path`/jobs/${code}`;
   ctx.title?.(code);
   let ended = false;
+  let course = null;
 
   async function draw() {
     await shown(
@@ -54,6 +56,13 @@ export async function mount(el, ctx) {
               );
           }
         };
+        course?.destroy();
+        course = null;
+        const trend = h('div');
+        mountTrend(trend, { group: job.group, job: job.code }).then((made) => {
+          if (ended) made.destroy();
+          else course = made;
+        });
         fill(stats, async () => statsOf(await api.get(`${at}/stats`)));
         fill(runs, async () => history(await api.get(`${at}/history`, { limit: 30 }), job.group, job.code));
         const body = bodyOf(job);
@@ -172,6 +181,7 @@ export async function mount(el, ctx) {
                 }).el,
               )
             : null,
+          trend,
           card(t('jbd.runs'), runs),
         );
       },
@@ -181,6 +191,7 @@ export async function mount(el, ctx) {
   return {
     destroy() {
       ended = true;
+      course?.destroy();
     },
   };
 }

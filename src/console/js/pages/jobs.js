@@ -5,7 +5,20 @@ import { t } from '../i18n.js';
 import { go, to } from '../router.js';
 import { button, empty, h, icon, pageHead, pages, put, select, settled, shown, table } from '../ui.js';
 
-const TYPES = ['PROC', 'SQL', 'SCRIPT', 'HTTP', 'SENSOR', 'BATCH', 'HANDLER', 'GLUE', 'NOOP'];
+const TYPES = [
+  'PROC',
+  'SQL',
+  'SCRIPT',
+  'HTTP',
+  'SENSOR',
+  'BATCH',
+  'HANDLER',
+  'GLUE',
+  'FLINK',
+  'SPARK',
+  'APPROVAL',
+  'NOOP',
+];
 
 export async function mount(el, ctx) {
   ctx.title?.(t('jobs.title'));

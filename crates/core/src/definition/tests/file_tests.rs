@@ -3,7 +3,7 @@
 use super::{KINDS, assert_faults, load_files};
 use crate::definition::schema_form::SchemaKey;
 use crate::definition::schema_table::sections;
-use crate::definition::{DefinitionFormat, Loaded, export};
+use crate::definition::{DefinitionFormat, Loaded, export, export_source};
 use crate::domain::job::{Definition, JobDef, ParamMode, ParamType, SqlText};
 use proptest::prelude::*;
 
@@ -396,6 +396,22 @@ fn what_is_exported_is_read_as_the_same() {
         let again = loaded(&[(name, &text)]).definition;
         assert_eq!(export(&again, KINDS, format).expect("again"), text, "stable");
         assert_eq!(again.jobs, defs.jobs);
+    }
+}
+
+#[test]
+fn a_source_alone_is_written_as_in_a_whole_file() {
+    let defs = loaded(&[("dag.yaml", RICH)]).definition;
+    assert!(!defs.sources.is_empty());
+    for source in &defs.sources {
+        let text = export_source(source, DefinitionFormat::Yaml).expect("text");
+        let jobs = "groups: {g: {}}\njobs: {A: {group: g, type: NOOP}}\n";
+        let again = loaded(&[("dag.yaml", &format!("{text}{jobs}"))]).definition;
+        assert_eq!(again.sources, vec![source.clone()], "{text}");
+        let json = export_source(source, DefinitionFormat::Json).expect("text");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(json.as_object().expect("a map").len(), 1, "{json}");
+        assert!(json["sources"][source.name.as_str()]["url"].is_string(), "{json}");
     }
 }
 

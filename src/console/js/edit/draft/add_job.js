@@ -112,24 +112,28 @@ export async function askForJob({ taken, sources, routinesOf, defaults, parent }
         label: t('ed.add'),
         kind: 'primary',
         test: 'ed-add-ok',
-        run(close) {
-          const made = code.input.value.trim();
-          code.fail('');
-          if (!/^[\w.-]+$/.test(made)) code.fail(t('ed.bad_code'));
-          else if (taken.includes(made)) code.fail(t('ed.twice', { job: made }));
-          else {
-            close({
-              code: made,
-              source: chosen ? source.value : '',
-              fields: fieldsOf(name.input.value.trim(), source.value),
-            });
-            return;
-          }
-          code.input.focus();
-        },
+        run: answer,
       },
     ],
   });
+  function answer() {
+    const made = code.input.value.trim();
+    code.fail('');
+    if (!/^[\w.-]+$/.test(made)) code.fail(t('ed.bad_code'));
+    else if (taken.includes(made)) code.fail(t('ed.twice', { job: made }));
+    else {
+      const from = chosen ? source.value : '';
+      box.close({ code: made, source: from, fields: fieldsOf(name.input.value.trim(), source.value) });
+      return;
+    }
+    code.input.focus();
+  }
+  for (const one of [code.input, name.input])
+    one.addEventListener('keydown', (e) => {
+      if (e.key !== 'Enter' || e.isComposing) return;
+      e.preventDefault();
+      answer();
+    });
   /** What `defaults` says already is not written again. */
   function fieldsOf(called, from) {
     const fields = { name: called || undefined, depends_on: parent ? [parent] : undefined };

@@ -30,6 +30,8 @@ export function mountCanvas(on) {
     },
     help,
   );
+  const nothing = h('p.ed-empty', t('ed.nothing'));
+  stage.append(nothing);
   let graph = { nodes: [], edges: [] };
   let edge = null;
   let drawing = null;
@@ -42,7 +44,10 @@ export function mountCanvas(on) {
       if (!isShowing) on.choose(code(i));
     },
     hover() {},
-    moved: () => drawOver(),
+    moved() {
+      tellPlace();
+      drawOver();
+    },
     drawn() {
       stage.dataset.drawn = 'true';
     },
@@ -61,11 +66,23 @@ export function mountCanvas(on) {
     const model = new Model(arrange(picture, short, full, { w, h: high, direction: 'auto' }));
     stage.dataset.nodes = String(model.nodes.length);
     stage.dataset.edges = String(model.edges.length);
+    nothing.hidden = model.nodes.length > 0;
     isShowing = true;
     view.show(model);
     const i = model.index.get(chosen);
     if (i !== undefined) view.focus(i, false);
     isShowing = false;
+  }
+
+  /** Where the chosen box is, from the corner of the canvas: for tools that look at the page from outside. */
+  function tellPlace() {
+    const { model, focused, scale } = view;
+    if (!model || focused < 0) {
+      delete stage.dataset.at;
+      return;
+    }
+    const [x, y] = model.middle(focused);
+    stage.dataset.at = [x - view.x, y - view.y].map((part) => Math.round(part * scale)).join(' ');
   }
 
   /** The arrow that is chosen, and the one that is being drawn. */

@@ -72,13 +72,17 @@ export function keysAt(root, path) {
 export function valuesAt(root, path, known = {}) {
   const key = path.at(-1) === '-' ? path.at(-2) : path.at(-1);
   if (known[key]) return known[key].map((label) => ({ label, detail: '' }));
-  const found = new Set();
+  const found = new Map();
+  const add = (value, detail = '') => value !== null && found.set(String(value), { label: String(value), detail });
   for (const schema of schemasAt(root, path)) {
-    for (const value of schema.enum ?? []) if (value !== null) found.add(String(value));
-    if ([schema.type].flat().includes('boolean') && ![schema.type].flat().includes('string'))
-      for (const value of ['true', 'false']) found.add(value);
+    if ('const' in schema) add(schema.const, schema.description);
+    const all = schema.enum ?? [];
+    // Of all spellings of yes and no those of YAML are enough.
+    (all.includes(true) && all.includes(false) ? [true, false] : all).forEach((value) => add(value));
+    const types = [schema.type].flat();
+    if (types.includes('boolean') && !types.includes('string')) [true, false].forEach((value) => add(value));
   }
-  return [...found].map((label) => ({ label, detail: '' }));
+  return [...found.values()];
 }
 
 /**

@@ -3,7 +3,6 @@
 import { t } from '../../i18n.js';
 import { button, field, h, input, put, select } from '../../ui.js';
 
-const TYPES = ['PROC', 'SQL', 'SCRIPT', 'HTTP', 'SENSOR', 'APPROVAL', 'SUB_BATCH', 'EXECUTOR', 'NOOP'];
 const TEXTS = [
   ['name', 'job.name'],
   ['source', 'job.source'],
@@ -15,7 +14,7 @@ const NUMBERS = [
   ['priority', 'jbd.priority'],
 ];
 
-/** @param on {set(code, key, value), goto(code), remove(code)} */
+/** @param on {types: all kinds of job, set(code, key, value), goto(code), remove(code)} */
 export function mountInspector(on) {
   const el = h('section.ed-inspector', { 'aria-label': t('ed.inspector'), 'data-test': 'ed-inspector' });
   let shown = '';
@@ -48,7 +47,7 @@ function fields(job, on) {
       }),
     });
   const type = job.own.type ?? '';
-  const known = [...new Set([...TYPES, ...(type ? [type] : [])])];
+  const known = [...new Set([...on.types, ...(type ? [type] : [])])];
   const params = Array.isArray(job.own.params) ? job.own.params : [];
   return [
     h('h2', job.code),

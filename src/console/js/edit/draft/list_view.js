@@ -3,12 +3,16 @@
 import { t } from '../../i18n.js';
 import { button, h, put, select } from '../../ui.js';
 
+const stops = (el) => [...el.querySelectorAll('button, select')];
+
 /** @param on {choose(code), connect(parent, code), disconnect(parent, code), remove(code)} */
 export function mountList(on) {
   const el = h('div.ed-list', { 'data-test': 'ed-list' });
   return {
     el,
     show(jobs, chosen) {
+      const focused = el.contains(document.activeElement) ? document.activeElement.dataset.test : null;
+      const place = focused ? stops(el).indexOf(document.activeElement) : -1;
       const codes = jobs.map((job) => job.code);
       put(
         el,
@@ -19,6 +23,13 @@ export function mountList(on) {
             )
           : h('p.muted', t('ed.nothing')),
       );
+      // The keyboard stays where it was; where that is gone, at what has come in its place.
+      if (focused) {
+        (el.querySelector(`[data-test="${CSS.escape(focused)}"]`) ?? stops(el)[place])?.focus();
+        return;
+      }
+      const line = el.querySelector('.ed-chosen');
+      if (line) el.scrollTop = line.offsetTop - el.clientHeight / 2;
     },
   };
 }
@@ -31,7 +42,15 @@ function row(job, codes, isChosen, on) {
     test: `ed-connect-${job.code}`,
     value: '',
     options: [['', t('ed.choose_parent')], ...free.map((code) => [code, code])],
-    onchange: (code) => code && on.connect(code, job.code),
+  });
+  // Arrow keys walk through the options of a list that is closed: choosing one must do nothing yet.
+  const add = button(t('ed.add_parent_now', { job: job.code }), {
+    icon: 'plus',
+    iconOnly: true,
+    kind: 'quiet',
+    small: true,
+    test: `ed-link-${job.code}`,
+    onclick: () => (picker.value ? on.connect(picker.value, job.code) : picker.focus()),
   });
   return h(
     'li',
@@ -72,6 +91,7 @@ function row(job, codes, isChosen, on) {
         ),
       ),
       picker,
+      add,
     ),
   );
 }
