@@ -42,6 +42,7 @@ pub mod sqlite_file;
 pub mod sqlite_write_lock;
 mod statement_counts;
 mod statement_probe;
+pub mod target;
 mod tls;
 pub mod user_grants;
 mod wire;

@@ -9,6 +9,7 @@ use crate::db::results::{Results, Rows};
 use crate::db::session_reset::MYSQL_TRANSACTION_PROBE;
 use crate::db::sqlite_write_lock::WriteTimeout;
 use crate::db::statement_counts::StatementCounts;
+use crate::db::target::{self, TargetDatabase};
 use crate::db::wire::{Wire, is_prepared};
 use bigdecimal::BigDecimal;
 use secrecy::{ExposeSecret, SecretString};
@@ -40,9 +41,9 @@ pub fn let_all_through(_: &str) -> Result<(), String> {
 }
 
 impl SessionTarget {
-    /// The dialect of its URL.
-    pub fn dialect(&self) -> Option<Dialect> {
-        Dialect::of_url(&self.url)
+    /// The server family of its URL.
+    pub fn database(&self) -> Option<&'static dyn TargetDatabase> {
+        target::of_url(&self.url)
     }
 
     /// Whether both lead to the same server as the same user.
@@ -120,7 +121,7 @@ pub struct Session {
     /// The product behind MySQL's protocol.
     server: Option<MysqlServer>,
     /// The default database of unqualified names; only on MySQL.
-    pub(in crate::db) database: Option<String>,
+    pub(in crate::db) default_schema: Option<String>,
     pub(in crate::db) traces: SessionSideEffects,
     /// For SQLite.
     pub(in crate::db) patience: WriteTimeout,
@@ -171,7 +172,7 @@ impl Session {
         let wire = Wire::connect(target, &brake).await?;
         let (label, traces) = (String::new(), SessionSideEffects::default());
         let (id, facts, given, patience) = (None, Vec::new(), Vec::new(), WriteTimeout::default());
-        let (server, database, guard) = (None, None, target.guard);
+        let (server, default_schema, guard) = (None, None, target.guard);
         let mut session = Self {
             wire,
             id,
@@ -180,7 +181,7 @@ impl Session {
             label,
             given,
             server,
-            database,
+            default_schema,
             traces,
             patience,
             guard,
@@ -194,6 +195,11 @@ impl Session {
 
     pub fn dialect(&self) -> Dialect {
         self.wire.dialect()
+    }
+
+    /// The server family.
+    pub fn database(&self) -> &'static dyn TargetDatabase {
+        self.server.map_or_else(|| target::of_dialect(self.dialect()), target::of_server)
     }
 
     /// The product behind MySQL's protocol; `None` for other servers.
@@ -229,7 +235,7 @@ impl Session {
                 let int =
                     |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok()).unwrap_or(0);
                 let start = int(who.first(2)) - int(up.first(1));
-                self.database = who.first(3).map(str::to_owned);
+                self.default_schema = who.first(3).map(str::to_owned);
                 self.server = Some(MysqlServer::from_version(who.first(4).unwrap_or_default()));
                 (int(who.first(0)), format!("{}@{start}", who.first(1).unwrap_or_default()))
             }
@@ -353,6 +359,16 @@ impl Session {
             Dialect::Sqlite => self.begin_immediate().await,
             Dialect::Mysql => self.run_statement("START TRANSACTION", &[]).await.map(|_| ()),
             Dialect::Postgres => self.run_statement("BEGIN", &[]).await.map(|_| ()),
+        }
+    }
+
+    /// Opens the transaction of a body whose effects are recorded in it. Where bodies can end it,
+    /// what they do afterwards is then rolled back with the rest and not kept statement by
+    /// statement.
+    pub async fn begin_recorded(&mut self) -> Result<(), SessionError> {
+        match self.dialect() {
+            Dialect::Mysql => self.run_statement("SET autocommit = 0", &[]).await.map(|_| ()),
+            Dialect::Sqlite | Dialect::Postgres => self.begin().await,
         }
     }
 

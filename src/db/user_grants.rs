@@ -4,19 +4,6 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
 
-/// A user as in a GRANT; `None` on SQLite.
-pub fn quote_user(dialect: Dialect, user: &str) -> Option<String> {
-    match dialect {
-        Dialect::Sqlite => None,
-        Dialect::Mysql => {
-            let (name, host) = user.rsplit_once('@').unwrap_or((user, "%"));
-            let quoted = |part: &str| format!("'{}'", part.replace('\'', "''"));
-            Some(format!("{}@{}", quoted(name), quoted(host)))
-        }
-        Dialect::Postgres => Some(format!("\"{}\"", user.replace('"', "\"\""))),
-    }
-}
-
 impl Session {
     /// The lines of SHOW GRANTS, including active roles; none where the server has no such
     /// statement. They must not be shown: MariaDB includes the hash of the password.

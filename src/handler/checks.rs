@@ -232,7 +232,8 @@ async fn query(
     params: &[BoundParam],
     ctx: &Context,
 ) -> Result<JobOutputs, BodyFault> {
-    let dialect = bind::dialect_name(session.dialect());
+    let dialect = bind::dialect_name(session.database());
+    let dialect = dialect.map_err(|e| BodyFault::At("before its query".to_owned(), e))?;
     let text = sql
         .text_for(dialect)
         .ok_or_else(|| BodyFault::Said(format!("it has no SQL for {dialect}")))?;

@@ -1,7 +1,6 @@
 //! Cursors of PostgreSQL returned by a CALL: their rows are read as result sets, in the transaction
 //! in which they were opened.
 
-use crate::db::dialect::Dialect;
 use crate::db::results::Results;
 use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::session::Session;
@@ -33,7 +32,7 @@ pub(crate) async fn fetch_cursors(
         }
     }
     for name in names {
-        let quoted = Dialect::Postgres.quote(&name);
+        let quoted = session.database().quote_name(&name);
         let at = |error| BodyFault::At(format!("reading the rows of cursor {name}"), error);
         session.run_into(&format!("FETCH ALL FROM {quoted}"), &[], into).await.map_err(at)?;
         session.run_statement(&format!("CLOSE {quoted}"), &[]).await.map_err(at)?;

@@ -1,11 +1,10 @@
 //! Reads the catalogue of a data source as the input of lineage. Changes nothing there.
 
-use crate::db::MysqlServer;
 use crate::db::catalogue_rows::{CatalogueRows, CatalogueScope, TextRow};
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
-use crate::db::user_grants::quote_user;
+use crate::db::target::TargetDatabase;
 use crate::domain::source::{DataSource, DialectName};
 use crate::handler::run_on_source::reach;
 use crate::handler::{HandlerOptions, address, bind};
@@ -46,7 +45,7 @@ pub async fn read_catalogue(
 }
 
 async fn read_session(session: &mut Session, texts: &[String]) -> Result<Catalogue, SessionError> {
-    let dialect = bind::dialect_name(session.dialect());
+    let dialect = bind::dialect_name(session.database())?;
     let scope = session.catalogue_scope().await?;
     let mut open: Vec<String> = match dialect {
         // One query returns all schemas there.
@@ -70,8 +69,9 @@ async fn read_session(session: &mut Session, texts: &[String]) -> Result<Catalog
         rows.extend(found);
     }
     let user = session.server_identity().await?.user;
-    let user = user.as_deref().and_then(|user| quote_user(session.dialect(), user));
-    let grants = HiddenTextGrants { server: session.server(), user: user.unwrap_or_default() };
+    let database = session.database();
+    let user = user.as_deref().and_then(|user| database.quote_user(user)).unwrap_or_default();
+    let grants = HiddenTextGrants { database, user };
     Ok(catalogue_of(dialect, &scope, &rows, &grants))
 }
 
@@ -94,22 +94,13 @@ fn named_schemas<'t>(texts: impl Iterator<Item = &'t str>, schemas: &[String]) -
 
 /// The grants that would show a hidden text to our user.
 struct HiddenTextGrants {
-    server: Option<MysqlServer>,
+    database: &'static dyn TargetDatabase,
     user: String,
 }
 
 impl HiddenTextGrants {
     fn routine(&self, schema: &str) -> String {
-        let user = &self.user;
-        match self.server {
-            Some(MysqlServer::MariaDb) => format!(
-                "GRANT SHOW CREATE ROUTINE ON `{schema}`.* TO {user} (before MariaDB 11.3: GRANT SELECT ON \
-                 mysql.proc TO {user})"
-            ),
-            Some(MysqlServer::Mysql | MysqlServer::OceanBase) | None => {
-                format!("GRANT SHOW_ROUTINE ON *.* TO {user}")
-            }
-        }
+        self.database.hidden_routine_grant(schema, &self.user)
     }
 
     fn view_grant(&self, schema: &str, view: &str) -> String {

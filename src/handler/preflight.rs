@@ -12,7 +12,7 @@ use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::routine_catalogue::{CatalogueEntry, WantedRoutine};
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
-use crate::db::user_grants::quote_user;
+use crate::db::target::Capabilities;
 use crate::domain::job::dependency::JobDependency;
 use crate::domain::job::preflight::{
     CallFacts, CallerFacts, JobPreflight, PreflightFinding, PreflightProblem, PreflightReport,
@@ -27,11 +27,10 @@ use crate::domain::source::tx_class::TxClass;
 use crate::domain::source::{DataSource, DialectName};
 use crate::domain::text::did_you_mean::nearest;
 use crate::handler::bind;
-use crate::handler::routine_lookup::{LookupError, find_routine};
+use crate::handler::routine_lookup::{LookupError, find_routine, prefer_procedures, spellings};
 use crate::handler::run_on_source::reach;
 use crate::handler::signature::{Name, arrange, choose, parse_name, refuse_gap};
 use crate::handler::source::{Password, place};
-use crate::handler::stop_trial::grant_for_definers;
 use crate::handler::{HandlerOptions, address};
 use futures_util::future::join_all;
 use std::time::Duration;
@@ -167,11 +166,11 @@ impl<'a> Visit<'a> {
         asked: &PreflightSource<'_>,
     ) -> Result<(), SessionError> {
         let jobs = &asked.jobs[..];
-        let dialect = bind::dialect_name(session.dialect());
+        let dialect = bind::dialect_name(session.database())?;
         self.learn_caller(&mut session).await?;
         limit_waiting(&mut session).await?;
         let calls: Vec<&JobDef> = jobs.iter().copied().filter(|j| j.proc_name.is_some()).collect();
-        if session.dialect() == Dialect::Sqlite {
+        if !session.database().capabilities().has_routines {
             for job in calls {
                 self.look_at_named_body(&mut session, job).await?;
             }
@@ -196,7 +195,7 @@ impl<'a> Visit<'a> {
 
     async fn learn_caller(&mut self, session: &mut Session) -> Result<(), SessionError> {
         let whom = session.server_identity().await?;
-        let quoted = whom.user.as_deref().and_then(|user| quote_user(session.dialect(), user));
+        let quoted = whom.user.as_deref().and_then(|user| session.database().quote_user(user));
         if session.dialect() == Dialect::Mysql {
             let lines = session.grant_lines().await?;
             self.grants = Some(MysqlGrants::parse(lines.iter().map(String::as_str)));
@@ -205,7 +204,7 @@ impl<'a> Visit<'a> {
             user: whom.user.clone(),
             quoted,
             may_stop_others: self.grants.as_ref().map(MysqlGrants::may_stop_other_users),
-            stop_grant: grant_for_definers(session.server(), whom.user.as_deref()),
+            stop_grant: session.database().definer_stop_grant(whom.user.as_deref()),
         };
         if let Some(of_source) = self.report.sources.first_mut() {
             of_source.is_reached = true;
@@ -224,7 +223,7 @@ impl<'a> Visit<'a> {
             .iter()
             .map(|job| {
                 let name = parse_name(job.proc_name.as_deref()?).ok()?;
-                let spellings = spell(&name, session.dialect(), &mut wanted);
+                let spellings = spell(&name, session.database().capabilities(), &mut wanted);
                 Some((name, spellings))
             })
             .collect();
@@ -232,7 +231,7 @@ impl<'a> Visit<'a> {
         for (job, asked) in jobs.iter().zip(asked) {
             let params = without_values(&job.params);
             let fitting = asked.and_then(|(name, spellings)| {
-                choose_entry(&name, session.dialect(), &spellings, &found, &params)
+                choose_entry(&name, session.database().capabilities(), &spellings, &found, &params)
             });
             match fitting {
                 Some(entry) => self.judge(session, job, &params, entry).await?,
@@ -265,9 +264,10 @@ impl<'a> Visit<'a> {
                 return Ok(());
             }
         };
-        let fits = arrange(&routine, params).and_then(|slots| match session.dialect() {
-            Dialect::Mysql => refuse_gap(&routine, &slots).map(drop),
-            Dialect::Postgres | Dialect::Sqlite => Ok(()),
+        let omits_last = session.database().capabilities().omits_only_last_arguments;
+        let fits = arrange(&routine, params).and_then(|slots| match omits_last {
+            true => refuse_gap(&routine, &slots).map(drop),
+            false => Ok(()),
         });
         if let Err(why) = fits {
             self.refuse(job, PreflightProblem::ParamsMisfit { why });
@@ -329,7 +329,7 @@ impl<'a> Visit<'a> {
             Some(false) if routine.package.is_some() => None,
             Some(false) => Some(!session.is_execute_refused(&routine).await?),
         };
-        let dialect = bind::dialect_name(session.dialect());
+        let dialect = bind::dialect_name(session.database())?;
         let types = types_of(&routine, params);
         let package =
             routine.package.as_ref().map_or(String::new(), |package| format!("{package}."));
@@ -389,9 +389,11 @@ impl<'a> Visit<'a> {
         job: &JobDef,
         text: &str,
     ) -> Result<(), SessionError> {
-        let dialect = bind::dialect_name(session.dialect());
+        let dialect = bind::dialect_name(session.database())?;
+        let database = session.database();
         let cast = |name: &str| {
-            job.params.iter().find(|p| p.name == name).map_or("text", |p| bind::cast_type(p.ty))
+            let param = job.params.iter().find(|p| p.name == name);
+            param.map_or("text", |p| bind::cast_type(p.ty, database))
         };
         for (at, statement) in split(text, dialect).iter().enumerate() {
             let place = format!("statement {} (line {})", at + 1, statement.line);
@@ -455,26 +457,19 @@ fn is_run_by_reading(text: &str, dialect: DialectName) -> bool {
 
 /// Checking a statement takes the locks that its tables need.
 async fn limit_waiting(session: &mut Session) -> Result<(), SessionError> {
-    let sql = match session.dialect() {
-        Dialect::Sqlite => return Ok(()),
-        Dialect::Mysql => format!("SET SESSION lock_wait_timeout = {LOCK_SECONDS}"),
-        Dialect::Postgres => format!("SET lock_timeout = '{LOCK_SECONDS}s'"),
-    };
-    session.run_statement(&sql, &[]).await.map(drop)
+    match session.database().lock_wait_limit(LOCK_SECONDS) {
+        Some(sql) => session.run_statement(&sql, &[]).await.map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Adds the spellings of a name to the wanted routines; returns their indexes.
-fn spell(name: &Name, dialect: Dialect, wanted: &mut Vec<WantedRoutine>) -> Vec<usize> {
+fn spell(name: &Name, can: &Capabilities, wanted: &mut Vec<WantedRoutine>) -> Vec<usize> {
     if name.package.is_some() {
         return Vec::new();
     }
-    let spellings = match dialect {
-        // PostgreSQL folds unquoted names.
-        Dialect::Postgres => vec![name.clone(), name.folded()],
-        Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
-    };
     let mut places = Vec::new();
-    for name in spellings {
+    for name in spellings(name, can) {
         let one = WantedRoutine { schema: name.schema, name: name.name };
         let place = wanted.iter().position(|there| *there == one).unwrap_or_else(|| {
             wanted.push(one);
@@ -490,7 +485,7 @@ fn spell(name: &Name, dialect: Dialect, wanted: &mut Vec<WantedRoutine>) -> Vec<
 /// The routine that a job's parameters fit; `None` where that is ambiguous.
 fn choose_entry(
     name: &Name,
-    dialect: Dialect,
+    can: &Capabilities,
     spellings: &[usize],
     found: &[CatalogueEntry],
     params: &[BoundParam],
@@ -498,14 +493,11 @@ fn choose_entry(
     let of = |place: usize| found.iter().filter(move |entry| entry.wanted == place);
     let place = *spellings.iter().find(|place| of(**place).next().is_some())?;
     let mut routines: Vec<Routine> = of(place).map(|entry| entry.routine.clone()).collect();
-    // On MySQL a function may have the name of a procedure.
-    if dialect == Dialect::Mysql && routines.iter().any(|routine| !routine.is_function) {
-        routines.retain(|routine| !routine.is_function);
-    }
+    prefer_procedures(&mut routines, can);
     name.retain_types(&mut routines);
     let chosen = choose(routines, params).ok()?;
     let slots = arrange(&chosen, params).ok()?;
-    if dialect == Dialect::Mysql && refuse_gap(&chosen, &slots).is_err() {
+    if can.omits_only_last_arguments && refuse_gap(&chosen, &slots).is_err() {
         return None;
     }
     of(place).find(|entry| entry.routine == chosen).cloned()

@@ -12,6 +12,7 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::session::{Arg, Session};
+use crate::db::target::TargetDatabase;
 use crate::domain::job::outcome::{
     AttemptEnd, AttemptOutcome, JobOutputs, OutputValue, Stream, array_of_json,
 };
@@ -106,18 +107,18 @@ impl SessionBody for ProcedureCall<'_> {
         self.believe(choose(routines, &self.task.params).ok());
     }
 
-    fn gives(&self, dialect: Dialect) -> Vec<Option<Arg>> {
+    fn gives(&self, database: &dyn TargetDatabase) -> Vec<Option<Arg>> {
         let params = &self.task.params;
-        // There, output values are returned differently when nothing is bound.
-        if dialect == Dialect::Postgres && params.iter().any(|param| param.mode != ParamMode::In) {
+        let has_outs = params.iter().any(|param| param.mode != ParamMode::In);
+        if has_outs && !database.capabilities().sends_values_of_output_calls {
             return Vec::new();
         }
-        params.iter().map(|param| may_be_told(param, dialect)).collect()
+        params.iter().map(|param| may_be_told(param, database)).collect()
     }
 
     fn look_up_routine<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, ()> {
         Box::pin(async move {
-            if session.dialect() == Dialect::Sqlite || self.known().is_some() {
+            if !session.database().capabilities().has_routines || self.known().is_some() {
                 return;
             }
             self.believe(self.look_up(session).await.ok());
@@ -126,7 +127,7 @@ impl SessionBody for ProcedureCall<'_> {
 
     fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<JobOutputs, BodyFault>> {
         Box::pin(async move {
-            if session.dialect() == Dialect::Sqlite {
+            if !session.database().capabilities().has_routines {
                 let run = self.named_body(session)?;
                 let has_outs = self.task.params.iter().any(|p| p.mode != ParamMode::In);
                 if !has_outs && run.is_change_alone() {
@@ -144,7 +145,7 @@ impl SessionBody for ProcedureCall<'_> {
         session: &'s mut Session,
     ) -> BoxFuture<'s, Result<JobOutputs, BodyFault>> {
         Box::pin(async move {
-            if session.dialect() == Dialect::Sqlite {
+            if !session.database().capabilities().has_routines {
                 let run = self.named_body(session)?;
                 return run.inside(session, |outputs| self.take_outs(outputs)).await;
             }
@@ -181,9 +182,9 @@ impl ProcedureCall<'_> {
         let slots = arrange(&routine, &self.task.params).map_err(|why| self.refuse(&why))?;
         for slot in &slots {
             let Some(param) = slot.param else { continue };
-            let dialect = session.dialect();
-            let held = bind::refuse_unheld(param, dialect)
-                .and_then(|()| bind::refuse_text_as_bits(param, &slot.routine.ty, dialect));
+            let database = session.database();
+            let held = bind::refuse_unheld(param, database)
+                .and_then(|()| bind::refuse_text_as_bits(param, &slot.routine.ty, database));
             held.map_err(|why| self.refuse(&why))?;
         }
         let start = Stopwatch::start();
@@ -267,7 +268,7 @@ impl ProcedureCall<'_> {
             let is_there = slot.param_mode() == RoutineParamMode::In && session.is_given(number);
             if slot.param_mode() != RoutineParamMode::Out && !is_there {
                 sets.push(format!("@procession_p{number} = ?"));
-                args.push(bind::bind_argument(param, Dialect::Mysql));
+                args.push(bind::bind_argument(param, session.database()));
             }
         }
         if !sets.is_empty() {
@@ -372,7 +373,7 @@ impl ProcedureCall<'_> {
                     .expose_text()
                     .filter(|_| slot.routine.is_variadic)
                     .and_then(array_of_json);
-                let plain = || bind::bind_argument(param, Dialect::Postgres);
+                let plain = || bind::bind_argument(param, session.database());
                 args.push(list.map_or_else(plain, Arg::Text));
                 format!("${}::text", args.len())
             };
@@ -453,14 +454,14 @@ fn set_values(outputs: &mut JobOutputs, values: OutValues) {
 
 /// A value that may be sent with the lock: not a secret, and interpreted there exactly as in a
 /// CALL. PostgreSQL's settings have no NULL.
-fn may_be_told(param: &BoundParam, dialect: Dialect) -> Option<Arg> {
+fn may_be_told(param: &BoundParam, database: &dyn TargetDatabase) -> Option<Arg> {
     let may_be = match &param.value {
         Some(MaskedValue::Open(text)) => is_plain(text),
         Some(MaskedValue::Secret(_)) => false,
-        None => dialect == Dialect::Mysql,
+        None => database.capabilities().sends_null_with_lock,
     };
-    let may_be = may_be && bind::refuse_unheld(param, dialect).is_ok();
-    (may_be && param.mode != ParamMode::Out).then(|| bind::bind_argument(param, dialect))
+    let may_be = may_be && bind::refuse_unheld(param, database).is_ok();
+    (may_be && param.mode != ParamMode::Out).then(|| bind::bind_argument(param, database))
 }
 
 fn is_plain(text: &str) -> bool {

@@ -1,11 +1,11 @@
 //! Runs a body on a data source: connect, take the session lock, check the claim, run, and if it
 //! must stop, stop it on the server and prove that.
 
-use crate::db::dialect::Dialect;
 use crate::db::fault::{ServerErrorKind, SessionError};
 use crate::db::notice;
 use crate::db::routine::Routine;
 use crate::db::session::{Arg, Session, SessionTarget, StatementGuard, let_all_through};
+use crate::db::target::TargetDatabase;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::source::sqlite_confinement::confine_to_file;
@@ -35,7 +35,7 @@ pub(crate) trait SessionBody: Sync {
     fn found(&self, _: Vec<Routine>) {}
 
     /// The values that are sent with the lock, by index; `None` for those that must not be.
-    fn gives(&self, _: Dialect) -> Vec<Option<Arg>> {
+    fn gives(&self, _: &dyn TargetDatabase) -> Vec<Option<Arg>> {
         Vec::new()
     }
 
@@ -238,7 +238,8 @@ async fn done_with(
     task: &AttemptTask,
 ) {
     let is_well = matches!(outcome.end, AttemptEnd::Success) && outcome.breach.is_none();
-    if !is_well || (task.job.tx.is_recorded() && session.dialect() == Dialect::Mysql) {
+    let counts_commits = session.database().capabilities().lets_bodies_end_transactions;
+    if !is_well || (task.job.tx.is_recorded() && counts_commits) {
         // Closing frees the lock as well; this frees it earlier.
         let _closing_frees_it_too = session.unlock(&task.lock_name).await;
         return session.close().await;

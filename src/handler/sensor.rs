@@ -10,7 +10,6 @@ use crate::db::session::{Session, SessionTarget};
 use crate::domain::job::body::Sensor;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
-use crate::domain::source::DialectName;
 use crate::domain::time::span_words;
 use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::run_on_source::{self, BodyFault, end_of};
@@ -153,12 +152,9 @@ async fn query(
     task: &AttemptTask,
     ctx: &Context,
 ) -> Result<JobOutputs, BodyFault> {
-    let dialect = bind::dialect_name(session.dialect());
-    let read_only = match dialect {
-        DialectName::Sqlite => "PRAGMA query_only = ON",
-        DialectName::Mysql => "SET SESSION TRANSACTION READ ONLY",
-        DialectName::Postgres => "SET default_transaction_read_only = on",
-    };
+    let dialect = bind::dialect_name(session.database());
+    let dialect = dialect.map_err(|e| BodyFault::At("the query".to_owned(), e))?;
+    let read_only = session.database().read_only_statement();
     let at = |e| BodyFault::At("making the session read-only".to_owned(), e);
     session.run_statement(read_only, &[]).await.map_err(at)?;
     let text = task.job.sql.as_ref().and_then(|sql| sql.text_for(dialect));

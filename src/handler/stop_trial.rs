@@ -7,13 +7,12 @@
 //! difference there: whether such a one could be stopped is derived from the user's privileges
 //! alone.
 
-use crate::db::MysqlServer;
 use crate::db::control::Control;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::{Session, SessionId, SessionTarget};
-use crate::db::user_grants::quote_user;
+use crate::db::target::StopMeans;
 use crate::domain::source::mysql_grants::MysqlGrants;
 use crate::handler::stopwatch::Stopwatch;
 use std::pin::pin;
@@ -138,7 +137,7 @@ async fn prepare_postgres(session: &mut Session, seconds: u64) -> (TrialBody, St
 
 /// Whether the user may end a session that runs another user's SQL SECURITY DEFINER procedure.
 async fn can_stop_definers(session: &mut Session) -> DefinerStop {
-    if session.dialect() != Dialect::Mysql {
+    if session.database().capabilities().stops_definers {
         return DefinerStop::AsOwn;
     }
     let lines = match session.grant_lines().await {
@@ -149,17 +148,7 @@ async fn can_stop_definers(session: &mut Session) -> DefinerStop {
         return DefinerStop::Granted;
     }
     let user = session.server_identity().await.ok().and_then(|whom| whom.user);
-    DefinerStop::Denied(grant_for_definers(session.server(), user.as_deref()))
-}
-
-/// The statement that lets a user stop procedures of other definers.
-pub(crate) fn grant_for_definers(server: Option<MysqlServer>, user: Option<&str>) -> String {
-    let right = match server {
-        Some(MysqlServer::MariaDb) => "CONNECTION ADMIN",
-        Some(MysqlServer::Mysql | MysqlServer::OceanBase) | None => "CONNECTION_ADMIN",
-    };
-    let user = user.and_then(|user| quote_user(Dialect::Mysql, user));
-    format!("GRANT {right} ON *.* TO {}", user.as_deref().unwrap_or("this user"))
+    DefinerStop::Denied(session.database().definer_stop_grant(user.as_deref()))
 }
 
 async fn stop_running(
@@ -170,7 +159,7 @@ async fn stop_running(
     patience: Duration,
 ) -> Result<Duration, String> {
     let Some(id) = session.id().cloned() else { return Ok(Duration::ZERO) };
-    let is_postgres = session.dialect() == Dialect::Postgres;
+    let means = session.database().capabilities().stop;
     if !control.is_alive(&id, lock_name).await.map_err(describe)? {
         let said = "a session does not see another one of the same user; a killed body could not be told from a \
                     living one";
@@ -189,7 +178,7 @@ async fn stop_running(
     };
     tokio::select! {
         biased;
-        gone = timeout(patience, end_session(control, &id, lock_name, is_postgres)) => match gone {
+        gone = timeout(patience, end_session(control, &id, lock_name, means)) => match gone {
             Ok(gone) => gone.map(|()| start.elapsed()),
             Err(_) => Err(format!("a running statement was still there {patience:?} after its session was ended")),
         },
@@ -218,14 +207,14 @@ async fn wait_until_busy(control: &mut Control, id: &SessionId) -> Result<(), St
     Ok(())
 }
 
-/// Like `Ladder`: PostgreSQL is first asked to cancel the statement, which bodies may swallow.
+/// Like `Ladder`: first cancels the statement where that is done, which bodies may swallow.
 async fn end_session(
     control: &mut Control,
     id: &SessionId,
     lock_name: &str,
-    is_postgres: bool,
+    means: StopMeans,
 ) -> Result<(), String> {
-    if is_postgres {
+    if means == StopMeans::CancelFirst {
         control.cancel(id).await.map_err(describe)?;
         sleep(REPEAT).await;
     }

@@ -1,0 +1,120 @@
+//! The databases on which bodies run: what is particular to each server family is in its folder or
+//! file here, behind one trait.
+//!
+//! `docs/adding-a-database.md` describes how another one is added.
+
+mod capabilities;
+mod mysql;
+mod postgres;
+mod sqlite;
+mod value;
+
+pub use capabilities::{Capabilities, StopMeans};
+pub(in crate::db) use mysql::of_server;
+pub use value::{InputDay, InputType, InputValue};
+
+use crate::db::dialect::Dialect;
+use crate::db::session::Arg;
+use std::fmt;
+
+/// A server family: its capabilities and its texts.
+pub trait TargetDatabase: fmt::Debug + Send + Sync {
+    /// Its name in definitions and log lines: that of its SQL.
+    fn name(&self) -> &'static str;
+
+    fn capabilities(&self) -> &'static Capabilities;
+
+    /// `name` as a quoted identifier, whatever characters it contains.
+    fn quote_name(&self, name: &str) -> String;
+
+    /// A user as in a GRANT; `None` where there are no users.
+    fn quote_user(&self, user: &str) -> Option<String>;
+
+    /// The argument to bind for a value.
+    fn bind_input(&self, value: &InputValue<'_>) -> Arg;
+
+    /// Why the server has no such value in its type for the parameter: it would refuse it in the
+    /// middle of the work, or take another one.
+    fn input_fault(&self, value: &InputValue<'_>) -> Option<String>;
+
+    /// Whether a routine's parameter of that type takes text byte by byte, so that `5` becomes 53
+    /// without an error.
+    fn takes_text_as_bits(&self, _server_type: &str) -> bool {
+        false
+    }
+
+    /// The type to which a statement casts the text of a value; where values are bound with their
+    /// types it is not used.
+    fn cast_type(&self, _ty: InputType, _value: Option<&str>) -> &'static str {
+        "text"
+    }
+
+    /// The end of the sentence that a routine does not exist, where another cause looks the same.
+    fn missing_routine_hint(&self) -> &'static str {
+        ""
+    }
+
+    /// The grant that lets a user end sessions that run another user's routine; empty where none is
+    /// needed.
+    fn definer_stop_grant(&self, _user: Option<&str>) -> String {
+        String::new()
+    }
+
+    /// The grant without which the server does not show what a body left on a session; `None` where
+    /// none is needed.
+    fn reset_grant(&self, _user: Option<&str>) -> Option<String> {
+        None
+    }
+
+    /// The grant that shows a user the text of routines in a schema; empty where every user sees it.
+    fn hidden_routine_grant(&self, _schema: &str, _grantee: &str) -> String {
+        String::new()
+    }
+
+    /// The statement that creates the ledger, without a semicolon.
+    fn ledger_table(&self) -> &'static str;
+
+    /// A query for state, attempt and outputs of a key (`?`) in the ledger, and the schema in which
+    /// the ledger is; `None` where a body cannot change in which schema names are looked up.
+    fn ledger_entry_query(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Makes a session refuse changes.
+    fn read_only_statement(&self) -> &'static str;
+
+    /// Limits the waits of a session for locks on tables; `None` where there are no such locks.
+    fn lock_wait_limit(&self, seconds: u32) -> Option<String>;
+
+    /// Asks for the largest packet in bytes; `None` where there is no such limit.
+    fn packet_limit_query(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The request that cancels the statement of a session, for the log.
+    fn cancel_request(&self, number: i64) -> String {
+        format!("cancel {number}")
+    }
+
+    /// The request that ends a session, for the log.
+    fn end_request(&self, number: i64) -> String;
+}
+
+/// The family of a URL's scheme. Products behind one protocol are told apart by `Session::database`.
+pub fn of_url(url: &str) -> Option<&'static dyn TargetDatabase> {
+    Dialect::of_url(url).map(of_dialect)
+}
+
+/// The family of a name, as `TargetDatabase::name` returns it.
+pub fn named(name: &str) -> Option<&'static dyn TargetDatabase> {
+    Dialect::ALL.into_iter().map(of_dialect).find(|database| database.name() == name)
+}
+
+/// The family of a dialect before its product is known.
+pub(in crate::db) fn of_dialect(dialect: Dialect) -> &'static dyn TargetDatabase {
+    match dialect {
+        Dialect::Sqlite => sqlite::SQLITE,
+        Dialect::Mysql => mysql::MYSQL,
+        Dialect::Postgres => postgres::POSTGRES,
+    }
+}
