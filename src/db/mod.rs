@@ -4,7 +4,6 @@
 //! are the connections that bodies run on.
 
 mod bulk;
-pub mod call_result;
 pub mod catalogue_rows;
 pub mod cell;
 mod connect;
@@ -44,7 +43,6 @@ mod statement_counts;
 mod statement_probe;
 pub mod target;
 mod tls;
-pub mod user_grants;
 mod wire;
 
 pub(crate) use bulk::filled;

@@ -9,7 +9,7 @@ use crate::db::results::{Results, Rows};
 use crate::db::session_reset::MYSQL_TRANSACTION_PROBE;
 use crate::db::sqlite_write_lock::WriteTimeout;
 use crate::db::statement_counts::StatementCounts;
-use crate::db::target::{self, TargetDatabase};
+use crate::db::target::{self, CallError, CallResult, RoutineCall, TargetDatabase, UserPrivileges};
 use crate::db::wire::{Wire, is_prepared};
 use bigdecimal::BigDecimal;
 use secrecy::{ExposeSecret, SecretString};
@@ -370,6 +370,18 @@ impl Session {
             Dialect::Mysql => self.run_statement("SET autocommit = 0", &[]).await.map(|_| ()),
             Dialect::Sqlite | Dialect::Postgres => self.begin().await,
         }
+    }
+
+    /// The privileges of our user (see `TargetDatabase::read_privileges`).
+    pub async fn read_privileges(
+        &mut self,
+    ) -> Result<Option<Box<dyn UserPrivileges>>, SessionError> {
+        self.database().read_privileges(self).await
+    }
+
+    /// Calls a routine to its end, and reads what it returned and left behind.
+    pub async fn call_routine(&mut self, call: &RoutineCall<'_>) -> Result<CallResult, CallError> {
+        self.database().call_routine(self, call).await
     }
 
     /// Makes this session read-only from now on, by a transaction that may only read.

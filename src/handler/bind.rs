@@ -111,14 +111,19 @@ pub(crate) fn refuse_text_as_bits(
 
 /// An empty buffer for the results of a body.
 pub(crate) fn results(limits: OutputLimits) -> Results {
-    Results::of_body(ResultLimits {
+    Results::of_body(result_limits(limits))
+}
+
+/// How much of the results of a body is kept.
+pub(crate) fn result_limits(limits: OutputLimits) -> ResultLimits {
+    ResultLimits {
         rows: limits.max_rows,
         sets: SETS_KEPT,
         value_bytes: limits.max_value_bytes,
         inline_bytes: limits.inline_bytes,
         total_bytes: limits.max_total_bytes,
         large_bytes: limits.max_stored_bytes,
-    })
+    }
 }
 
 /// The results as the body's outputs.

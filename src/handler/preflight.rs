@@ -5,14 +5,13 @@
 //! is looked up as the job itself would do it, so that nothing is refused that a run would find.
 
 use crate::db::connect_error::Hope;
-use crate::db::dialect::Dialect;
 use crate::db::fault::{ServerErrorKind, SessionError};
 use crate::db::ledger::LedgerState;
 use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::routine_catalogue::{CatalogueEntry, WantedRoutine};
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
-use crate::db::target::Capabilities;
+use crate::db::target::{Capabilities, UserPrivileges};
 use crate::domain::job::dependency::JobDependency;
 use crate::domain::job::preflight::{
     CallFacts, CallerFacts, JobPreflight, PreflightFinding, PreflightProblem, PreflightReport,
@@ -21,10 +20,9 @@ use crate::domain::job::preflight::{
 };
 use crate::domain::job::{JobDef, Param, ParamType};
 use crate::domain::params::BoundParam;
-use crate::domain::source::mysql_grants::{MysqlGrants, RoutineKind};
 use crate::domain::source::statement::{bind_names, split, unfit};
 use crate::domain::source::tx_class::TxClass;
-use crate::domain::source::{DataSource, DialectName};
+use crate::domain::source::DataSource;
 use crate::domain::text::did_you_mean::nearest;
 use crate::handler::bind;
 use crate::handler::routine_lookup::{LookupError, find_routine, prefer_procedures, spellings};
@@ -88,7 +86,7 @@ async fn check_source(asked: &PreflightSource<'_>, options: &HandlerOptions) -> 
 struct Visit<'a> {
     source: &'a DataSource,
     caller: CallerFacts,
-    grants: Option<MysqlGrants>,
+    privileges: Option<Box<dyn UserPrivileges>>,
     report: PreflightReport,
 }
 
@@ -104,7 +102,7 @@ impl<'a> Visit<'a> {
             user: None,
         };
         let report = PreflightReport { sources: vec![of_source], ..PreflightReport::default() };
-        Self { source, caller: CallerFacts::default(), grants: None, report }
+        Self { source, caller: CallerFacts::default(), privileges: None, report }
     }
 
     fn add_finding(
@@ -196,14 +194,11 @@ impl<'a> Visit<'a> {
     async fn learn_caller(&mut self, session: &mut Session) -> Result<(), SessionError> {
         let whom = session.server_identity().await?;
         let quoted = whom.user.as_deref().and_then(|user| session.database().quote_user(user));
-        if session.dialect() == Dialect::Mysql {
-            let lines = session.grant_lines().await?;
-            self.grants = Some(MysqlGrants::parse(lines.iter().map(String::as_str)));
-        }
+        self.privileges = session.read_privileges().await?;
         self.caller = CallerFacts {
             user: whom.user.clone(),
             quoted,
-            may_stop_others: self.grants.as_ref().map(MysqlGrants::may_stop_other_users),
+            may_stop_others: self.privileges.as_ref().map(|own| own.may_stop_other_users()),
             stop_grant: session.database().definer_stop_grant(whom.user.as_deref()),
         };
         if let Some(of_source) = self.report.sources.first_mut() {
@@ -304,7 +299,7 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    /// Where the grants of MySQL's user do not show that it may call a routine, it is tried: on
+    /// Where the grants of a user do not show that it may call a routine, it is tried: on
     /// some servers privileges come from elsewhere (PUBLIC, an anonymous user).
     async fn facts(
         &self,
@@ -315,14 +310,7 @@ impl<'a> Visit<'a> {
         runs_as_definer: bool,
         may_execute: Option<bool>,
     ) -> Result<(CallFacts, String), SessionError> {
-        let by_grants = self.grants.as_ref().map(|grants| {
-            let (kind, name) = match &routine.package {
-                Some(package) => (RoutineKind::Package, package),
-                None if routine.is_function => (RoutineKind::Function, &routine.name),
-                None => (RoutineKind::Procedure, &routine.name),
-            };
-            grants.may_execute(kind, &routine.schema, name)
-        });
+        let by_grants = self.privileges.as_ref().map(|own| own.may_execute(&routine));
         let may_execute = match by_grants {
             None => may_execute,
             Some(true) => Some(true),
@@ -402,7 +390,7 @@ impl<'a> Visit<'a> {
                 self.refuse(job, PreflightProblem::StatementRefused { place, why });
                 return Ok(());
             }
-            if statement.is_routine || is_run_by_reading(&statement.text, dialect) {
+            if statement.is_routine || database.runs_while_parsing(&statement.text) {
                 continue;
             }
             let bound = bind_names(&statement.text, dialect, cast);
@@ -448,12 +436,6 @@ impl<'a> Visit<'a> {
 
 /// MySQL cannot prepare every statement.
 const NOT_PREPARED: u16 = 1295;
-
-/// SQLite executes some of its PRAGMAs while it parses them.
-fn is_run_by_reading(text: &str, dialect: DialectName) -> bool {
-    let is_pragma = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("PRAGMA"));
-    dialect == DialectName::Sqlite && is_pragma
-}
 
 /// Checking a statement takes the locks that its tables need.
 async fn limit_waiting(session: &mut Session) -> Result<(), SessionError> {

@@ -5,12 +5,12 @@ use crate::db::fault::{ServerErrorKind, SessionError};
 use crate::db::notice;
 use crate::db::routine::Routine;
 use crate::db::session::{Arg, Session, SessionTarget, StatementGuard, let_all_through};
-use crate::db::target::TargetDatabase;
+use crate::db::target::{self, TargetDatabase};
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::source::sqlite_confinement::confine_to_file;
 use crate::domain::source::transport::with_verified_tls;
-use crate::domain::source::{DataSource, DialectName};
+use crate::domain::source::DataSource;
 use crate::handler::address;
 use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::ledger;
@@ -297,14 +297,15 @@ pub(crate) fn reach(
 ) -> Result<(SessionTarget, String), String> {
     let (name, timeout) = (&source.name, options.connect_timeout);
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
-    let Some(dialect) = DialectName::of_url(&url) else {
+    let Some(database) = target::of_url(&url) else {
         return Err(format!(
             "the URL of source '{name}' must begin with sqlite:, mysql:// or postgres://"
         ));
     };
-    let at = address::shown(dialect, &url)
+    let at = address::shown(database, &url)
         .map_err(|said| format!("source '{name}': configuration fault: {said}; nothing was run"))?;
-    if dialect == DialectName::Sqlite {
+    let is_file = database.capabilities().is_file;
+    if is_file {
         let refused = options.protected_files.check_sqlite_url(&url);
         let refused = refused.map_err(address::opening);
         refused.map_err(|said| format!("source '{name}' at {at}: {said}; nothing was run"))?;
@@ -322,10 +323,7 @@ pub(crate) fn reach(
         (None, None) => None,
     };
     let url = if options.verify_tls { with_verified_tls(&url) } else { url };
-    let guard: StatementGuard = match dialect {
-        DialectName::Sqlite => confine_to_file,
-        DialectName::Mysql | DialectName::Postgres => let_all_through,
-    };
+    let guard: StatementGuard = if is_file { confine_to_file } else { let_all_through };
     Ok((
         SessionTarget { url, password: password.map(SecretString::from), label, timeout, guard },
         at,

@@ -47,7 +47,7 @@ pub fn place(source: &DataSource) -> SourceAddress {
     let env = std::env::var(source.url_env()).ok();
     let url = env.as_deref().unwrap_or(&source.url);
     let dialect = DialectName::of_url(url);
-    let shown = dialect.map(|dialect| address::shown(dialect, url));
+    let shown = target::of_url(url).map(|database| address::shown(database, url));
     let is_there = |there: bool| if there { Password::Set } else { Password::Missing };
     let of_secret = source.password_secret.as_ref().map(|secret| {
         let is_read = source.read_password.0.is_some();
@@ -70,6 +70,11 @@ pub fn place(source: &DataSource) -> SourceAddress {
         replaced_by: env.as_ref().map(|_| source.url_env()),
         password,
     }
+}
+
+/// Whether the server of a source holds the lock of a body for as long as that lives.
+pub fn has_session_locks(source: &DataSource) -> bool {
+    target::of_url(&source.url).is_none_or(|database| !database.capabilities().is_file)
 }
 
 /// The result of checking a source.

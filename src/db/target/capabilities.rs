@@ -9,6 +9,10 @@ pub struct Capabilities {
     /// The database is a file that this process opens: there is no server, no session of another
     /// process to look for, and one writer at a time.
     pub is_file: bool,
+    /// The host of a URL may be the folder of a socket.
+    pub has_socket_addresses: bool,
+    /// A connection names the tables of all databases of its server.
+    pub spans_databases: bool,
     /// How a running body is stopped.
     pub stop: StopMeans,
     /// A user may end its own sessions whatever runs on them, also a routine with the privileges of

@@ -3,18 +3,23 @@
 //!
 //! `docs/adding-a-database.md` describes how another one is added.
 
+mod call;
 mod capabilities;
 mod mysql;
 mod postgres;
 mod sqlite;
 mod value;
 
+pub use call::{CallArgument, CallError, CallResult, CallStep, CallValue, RoutineCall};
 pub use capabilities::{Capabilities, StopMeans};
 pub(in crate::db) use mysql::of_server;
 pub use value::{InputDay, InputType, InputValue};
 
 use crate::db::dialect::Dialect;
-use crate::db::session::Arg;
+use crate::db::fault::SessionError;
+use crate::db::routine::Routine;
+use crate::db::session::{Arg, Session};
+use futures_util::future::BoxFuture;
 use std::fmt;
 
 /// A server family: its capabilities and its texts.
@@ -49,9 +54,25 @@ pub trait TargetDatabase: fmt::Debug + Send + Sync {
         "text"
     }
 
+    /// Calls a routine to its end, and reads what it returned and left behind.
+    fn call_routine<'s>(
+        &self,
+        session: &'s mut Session,
+        call: &'s RoutineCall<'_>,
+    ) -> BoxFuture<'s, Result<CallResult, CallError>>;
+
     /// The end of the sentence that a routine does not exist, where another cause looks the same.
     fn missing_routine_hint(&self) -> &'static str {
         ""
+    }
+
+    /// The privileges of the session's user; `None` where a session need not know them: the server
+    /// shows for each routine whether the user may call it, and lets it end its own sessions.
+    fn read_privileges<'s>(
+        &self,
+        _: &'s mut Session,
+    ) -> BoxFuture<'s, Result<Option<Box<dyn UserPrivileges>>, SessionError>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// The grant that lets a user end sessions that run another user's routine; empty where none is
@@ -91,6 +112,25 @@ pub trait TargetDatabase: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether the driver knows an option of a URL, or ignores those that it does not know without
+    /// logging their values.
+    fn takes_url_option(&self, _key: &str) -> bool {
+        true
+    }
+
+    /// Whether the server may execute this statement while it parses it.
+    fn runs_while_parsing(&self, _statement: &str) -> bool {
+        false
+    }
+
+    /// A statement that runs for `seconds`, unless it is stopped. It leaves nothing on the server
+    /// once its session has ended.
+    fn trial_statement<'s>(
+        &'s self,
+        session: &'s mut Session,
+        seconds: u64,
+    ) -> BoxFuture<'s, TrialStatement>;
+
     /// The request that cancels the statement of a session, for the log.
     fn cancel_request(&self, number: i64) -> String {
         format!("cancel {number}")
@@ -98,6 +138,24 @@ pub trait TargetDatabase: fmt::Debug + Send + Sync {
 
     /// The request that ends a session, for the log.
     fn end_request(&self, number: i64) -> String;
+}
+
+/// The privileges of a user, as its server shows them to it.
+pub trait UserPrivileges: Send + Sync {
+    /// Whether the user may end a session that acts as another user, as one does inside a SQL
+    /// SECURITY DEFINER procedure.
+    fn may_stop_other_users(&self) -> bool;
+
+    /// Whether the user may execute a routine.
+    fn may_execute(&self, routine: &Routine) -> bool;
+}
+
+/// A statement to be stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrialStatement {
+    pub text: String,
+    /// Whether it runs with the privileges of its owner and swallows cancels.
+    pub is_stubborn: bool,
 }
 
 /// The family of a URL's scheme. Products behind one protocol are told apart by `Session::database`.

@@ -1,9 +1,12 @@
 //! SQLite: a file that this process opens.
 
-use crate::db::session::Arg;
+use crate::db::fault::SessionError;
+use crate::db::session::{Arg, Session};
+use crate::db::target::call::{CallError, CallResult, CallStep, RoutineCall};
 use crate::db::target::value::is_whole;
-use crate::db::target::{Capabilities, InputType, InputValue, StopMeans, TargetDatabase};
+use crate::db::target::{Capabilities, InputType, InputValue, StopMeans, TargetDatabase, TrialStatement};
 use bigdecimal::BigDecimal;
+use futures_util::future::BoxFuture;
 use std::str::FromStr as _;
 
 /// SQLite 3.
@@ -27,6 +30,8 @@ CREATE TABLE procession_ledger (
 static CAPABILITIES: Capabilities = Capabilities {
     has_routines: false,
     is_file: true,
+    has_socket_addresses: false,
+    spans_databases: false,
     stop: StopMeans::Flag,
     stops_definers: true,
     folds_names: false,
@@ -75,6 +80,16 @@ impl TargetDatabase for SqliteDatabase {
         }
     }
 
+    fn call_routine<'s>(
+        &self,
+        _: &'s mut Session,
+        call: &'s RoutineCall<'_>,
+    ) -> BoxFuture<'s, Result<CallResult, CallError>> {
+        let said = format!("SQLite has no routines, and so no {}", call.routine);
+        let error = CallError::at(CallStep::Call)(SessionError::refused(said));
+        Box::pin(std::future::ready(Err(error)))
+    }
+
     fn ledger_table(&self) -> &'static str {
         LEDGER_TABLE
     }
@@ -85,6 +100,23 @@ impl TargetDatabase for SqliteDatabase {
 
     fn lock_wait_limit(&self, _: u32) -> Option<String> {
         None
+    }
+
+    /// Some PRAGMAs are.
+    fn runs_while_parsing(&self, statement: &str) -> bool {
+        statement.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("PRAGMA"))
+    }
+
+    /// About ten seconds of counting.
+    fn trial_statement<'s>(
+        &'s self,
+        _: &'s mut Session,
+        _: u64,
+    ) -> BoxFuture<'s, TrialStatement> {
+        let text = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 50000000) \
+                    SELECT COUNT(*) FROM n"
+            .to_owned();
+        Box::pin(std::future::ready(TrialStatement { text, is_stubborn: false }))
     }
 
     fn end_request(&self, _: i64) -> String {

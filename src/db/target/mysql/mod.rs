@@ -1,10 +1,16 @@
 //! Servers that speak MySQL's protocol: MySQL, MariaDB and OceanBase.
 
+mod call;
+mod grants;
 mod value;
 
+use crate::db::fault::SessionError;
 use crate::db::mysql_server::MysqlServer;
-use crate::db::session::Arg;
-use crate::db::target::{Capabilities, InputValue, StopMeans, TargetDatabase};
+use crate::db::routine::Routine;
+use crate::db::session::{Arg, Session};
+use crate::db::target::call::{CallError, CallResult, RoutineCall};
+use crate::db::target::{Capabilities, InputValue, StopMeans, TargetDatabase, TrialStatement, UserPrivileges};
+use futures_util::future::BoxFuture;
 
 /// MySQL, and a server of which the product is not known yet.
 pub(super) const MYSQL: &dyn TargetDatabase = &MysqlDatabase { server: MysqlServer::Mysql };
@@ -47,6 +53,8 @@ CREATE TABLE procession_ledger (
 static CAPABILITIES: Capabilities = Capabilities {
     has_routines: true,
     is_file: false,
+    has_socket_addresses: false,
+    spans_databases: true,
     stop: StopMeans::EndSession,
     stops_definers: false,
     folds_names: false,
@@ -67,7 +75,7 @@ impl TargetDatabase for MysqlDatabase {
     }
 
     fn quote_name(&self, name: &str) -> String {
-        format!("`{}`", name.replace('`', "``"))
+        quote_name(name)
     }
 
     fn quote_user(&self, user: &str) -> Option<String> {
@@ -91,6 +99,13 @@ impl TargetDatabase for MysqlDatabase {
     /// The server shows a routine only to users with a privilege for it.
     fn missing_routine_hint(&self) -> &'static str {
         ", or this user has no right to it (GRANT EXECUTE ON PROCEDURE)"
+    }
+
+    fn read_privileges<'s>(
+        &self,
+        session: &'s mut Session,
+    ) -> BoxFuture<'s, Result<Option<Box<dyn UserPrivileges>>, SessionError>> {
+        Box::pin(grants::read_privileges(session))
     }
 
     fn definer_stop_grant(&self, user: Option<&str>) -> String {
@@ -120,6 +135,14 @@ impl TargetDatabase for MysqlDatabase {
         }
     }
 
+    fn call_routine<'s>(
+        &self,
+        session: &'s mut Session,
+        call: &'s RoutineCall<'_>,
+    ) -> BoxFuture<'s, Result<CallResult, CallError>> {
+        Box::pin(call::call_routine(session, call))
+    }
+
     fn ledger_table(&self) -> &'static str {
         LEDGER_TABLE
     }
@@ -136,7 +159,26 @@ impl TargetDatabase for MysqlDatabase {
         Some("SELECT @@max_allowed_packet")
     }
 
+    fn trial_statement<'s>(
+        &'s self,
+        _: &'s mut Session,
+        seconds: u64,
+    ) -> BoxFuture<'s, TrialStatement> {
+        let text = format!("DO SLEEP({seconds})");
+        Box::pin(std::future::ready(TrialStatement { text, is_stubborn: false }))
+    }
+
     fn end_request(&self, number: i64) -> String {
         format!("KILL CONNECTION {number}")
     }
+}
+
+fn quote_name(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// The quoted path of a routine.
+fn routine_path(routine: &Routine) -> String {
+    let parts = [Some(&routine.schema), routine.package.as_ref(), Some(&routine.name)];
+    parts.into_iter().flatten().map(|part| quote_name(part)).collect::<Vec<_>>().join(".")
 }

@@ -1,15 +1,42 @@
 //! PostgreSQL.
 
+mod call;
 mod value;
 
-use crate::db::session::Arg;
-use crate::db::target::{Capabilities, InputType, InputValue, StopMeans, TargetDatabase};
+use crate::db::routine::Routine;
+use crate::db::session::{Arg, Session};
+use crate::db::target::call::{CallError, CallResult, RoutineCall};
+use crate::db::target::{Capabilities, InputType, InputValue, StopMeans, TargetDatabase, TrialStatement};
+use futures_util::future::BoxFuture;
 
 /// PostgreSQL 13 and later.
 pub(super) const POSTGRES: &dyn TargetDatabase = &PostgresDatabase;
 
 #[derive(Debug)]
 struct PostgresDatabase;
+
+/// Options of a URL that the driver knows. It logs all others with their values.
+const URL_OPTIONS: &[&str] = &[
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+    "charset",
+];
 
 const LEDGER_TABLE: &str = "\
 CREATE TABLE procession_ledger (
@@ -33,6 +60,8 @@ const LEDGER_ENTRY: &str = "SELECT l.state, l.attempt, l.outputs, n.nspname::tex
 static CAPABILITIES: Capabilities = Capabilities {
     has_routines: true,
     is_file: false,
+    has_socket_addresses: true,
+    spans_databases: false,
     stop: StopMeans::CancelFirst,
     stops_definers: true,
     folds_names: true,
@@ -53,7 +82,7 @@ impl TargetDatabase for PostgresDatabase {
     }
 
     fn quote_name(&self, name: &str) -> String {
-        format!("\"{}\"", name.replace('"', "\"\""))
+        quote_name(name)
     }
 
     fn quote_user(&self, user: &str) -> Option<String> {
@@ -73,6 +102,14 @@ impl TargetDatabase for PostgresDatabase {
         value::cast_type(ty, value)
     }
 
+    fn call_routine<'s>(
+        &self,
+        session: &'s mut Session,
+        call: &'s RoutineCall<'_>,
+    ) -> BoxFuture<'s, Result<CallResult, CallError>> {
+        Box::pin(call::call_routine(session, call))
+    }
+
     fn ledger_table(&self) -> &'static str {
         LEDGER_TABLE
     }
@@ -89,6 +126,18 @@ impl TargetDatabase for PostgresDatabase {
         Some(format!("SET lock_timeout = '{seconds}s'"))
     }
 
+    fn trial_statement<'s>(
+        &'s self,
+        session: &'s mut Session,
+        seconds: u64,
+    ) -> BoxFuture<'s, TrialStatement> {
+        Box::pin(trial_statement(session, seconds))
+    }
+
+    fn takes_url_option(&self, key: &str) -> bool {
+        URL_OPTIONS.contains(&key) || key.starts_with("options[")
+    }
+
     fn cancel_request(&self, number: i64) -> String {
         format!("pg_cancel_backend({number})")
     }
@@ -96,4 +145,25 @@ impl TargetDatabase for PostgresDatabase {
     fn end_request(&self, number: i64) -> String {
         format!("pg_terminate_backend({number})")
     }
+}
+
+fn quote_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The quoted path of a routine.
+fn routine_path(routine: &Routine) -> String {
+    format!("{}.{}", quote_name(&routine.schema), quote_name(&routine.name))
+}
+
+/// A call of a function in the schema for temporary objects, which goes with its session, where the
+/// user may create one; else a plain statement.
+async fn trial_statement(session: &mut Session, seconds: u64) -> TrialStatement {
+    let make = "CREATE FUNCTION pg_temp.procession_stop_trial(seconds double precision) RETURNS void \
+                LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN LOOP BEGIN \
+                PERFORM pg_catalog.pg_sleep(seconds); RETURN; \
+                EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$";
+    let is_stubborn = session.run_statement(make, &[]).await.is_ok();
+    let function = if is_stubborn { "pg_temp.procession_stop_trial" } else { "pg_catalog.pg_sleep" };
+    TrialStatement { text: format!("SELECT {function}({seconds})"), is_stubborn }
 }
