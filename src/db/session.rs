@@ -3,7 +3,7 @@
 
 use crate::db::connect_error::NoSession;
 use crate::db::dialect::Dialect;
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::mysql_server::MysqlServer;
 use crate::db::results::{Results, Rows};
 use crate::db::session_reset::MYSQL_TRANSACTION_PROBE;
@@ -430,7 +430,7 @@ impl Session {
             Dialect::Mysql => {
                 return match self.run_statement(MYSQL_TRANSACTION_PROBE, &[]).await {
                     Ok(_) => Ok(false),
-                    Err(error) if error.is_transaction_open() => Ok(true),
+                    Err(error) if error.is(ErrorCondition::TransactionOpen) => Ok(true),
                     Err(other) => Err(other),
                 };
             }
@@ -439,10 +439,8 @@ impl Session {
         };
         match self.query_rows(sql, &[]).await {
             Ok(answer) => Ok(answer.first(0) != Some(no)),
-            // 25P02: the transaction is not only open but failed.
-            Err(SessionError::Database(error)) if error.code.as_deref() == Some("25P02") => {
-                Ok(true)
-            }
+            // The transaction is not only open but failed.
+            Err(error) if error.is(ErrorCondition::TransactionOpen) => Ok(true),
             Err(other) => Err(other),
         }
     }

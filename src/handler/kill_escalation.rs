@@ -8,7 +8,7 @@
 //! outcome, not what the server returned meanwhile.
 
 use crate::db::control::Control;
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::session::{Brake, Session, SessionId, SessionTarget};
 use crate::db::target::{StopMeans, TargetDatabase};
 use crate::domain::job::outcome::{JobOutputs, Stream};
@@ -354,16 +354,9 @@ impl<'a> Ladder<'a> {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Error 1095: the body runs a SQL SECURITY DEFINER procedure of another user, and only a user
-    /// with CONNECTION ADMIN may stop that.
     async fn complain(&self, control: &mut Option<Control>, what: &str, error: &SessionError) {
-        let hint = match error {
-            SessionError::Database(e) if e.number == Some(1095) => {
-                "; GRANT CONNECTION ADMIN ON *.* to this user (on MySQL CONNECTION_ADMIN, and SYSTEM_USER \
-                 where the definer has it), so that it may stop procedures that run as their definer"
-            }
-            _ => "",
-        };
+        let is_refused = error.is(ErrorCondition::NotStoppable);
+        let hint = if is_refused { self.database.not_stoppable_hint() } else { "" };
         self.stumble(format!("could not {what}: {error}{hint}"));
         if !matches!(error, SessionError::Database(_)) {
             *control = None;

@@ -5,7 +5,7 @@
 //! is looked up as the job itself would do it, so that nothing is refused that a run would find.
 
 use crate::db::connect_error::Hope;
-use crate::db::fault::{ServerErrorKind, SessionError};
+use crate::db::fault::{ErrorCondition, ServerErrorKind, SessionError};
 use crate::db::ledger::LedgerState;
 use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::routine_catalogue::{CatalogueEntry, WantedRoutine};
@@ -400,10 +400,11 @@ impl<'a> Visit<'a> {
                 Err(SessionError::Database(error)) => error,
             };
             // A lock that is held now, and statements that MySQL parses only when it runs them.
-            if error.kind == ServerErrorKind::LockWait || error.number == Some(NOT_PREPARED) {
+            if error.kind == ServerErrorKind::LockWait
+                || error.condition == ErrorCondition::NotPreparable {
                 continue;
             }
-            let is_certain = at == 0 && error.is_syntax();
+            let is_certain = at == 0 && error.condition == ErrorCondition::Syntax;
             let severity = match is_certain {
                 true => PreflightSeverity::Error,
                 false => PreflightSeverity::Warning,
@@ -433,9 +434,6 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 }
-
-/// MySQL cannot prepare every statement.
-const NOT_PREPARED: u16 = 1295;
 
 /// Checking a statement takes the locks that its tables need.
 async fn limit_waiting(session: &mut Session) -> Result<(), SessionError> {

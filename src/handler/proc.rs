@@ -7,7 +7,7 @@
 //! shows those *changed*: sqlx always connects with CLIENT_FOUND_ROWS. MySQL's warnings of a CALL
 //! are written to the log but do not change its end.
 
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::routine::Routine;
 use crate::db::session::{Arg, Session};
 use crate::db::target::{
@@ -225,15 +225,8 @@ impl ProcedureCall<'_> {
         BodyFault::Known(Box::new(AttemptOutcome::ended(AttemptEnd::Failed, said).for_good()))
     }
 
-    /// An error of the call itself. Without the privilege to call it the server refused it before
-    /// anything ran.
-    fn call_fault(&self, routine: &Routine, error: SessionError) -> BodyFault {
-        let SessionError::Database(said) = &error else {
-            return BodyFault::At(place(routine), error);
-        };
-        if !said.is_execute_denied(&routine.schema, &routine.name) {
-            return BodyFault::At(place(routine), error);
-        }
+    /// Without the privilege to call it the server refused it before anything ran.
+    fn denied(&self, routine: &Routine, error: &SessionError) -> BodyFault {
         let kind = if routine.is_function { "FUNCTION" } else { "PROCEDURE" };
         let why = format!("{}: {error}; GRANT EXECUTE ON {kind} {0} to this user", place(routine));
         self.refuse(&why)
@@ -263,7 +256,8 @@ impl ProcedureCall<'_> {
             Ok(result) => return Ok(result),
             Err(failed) => failed,
         };
-        if failed.step == CallStep::Call && !matches!(failed.error, SessionError::Braked) {
+        let is_of_call = matches!(failed.step, CallStep::Call | CallStep::Denied);
+        if is_of_call && !matches!(failed.error, SessionError::Braked) {
             let line = format!("{} failed: {}", place(routine), failed.error);
             self.log.add_line(Stream::System, line);
         }
@@ -277,7 +271,7 @@ impl ProcedureCall<'_> {
             CallStep::Cursor(name) => {
                 BodyFault::At(format!("reading the rows of cursor {name}"), failed.error)
             }
-            CallStep::Call if failed.is_rolled_back && is_end_refused(&failed.error) => {
+            CallStep::Call if failed.is_rolled_back && failed.error.is(ErrorCondition::EndRefused) => {
                 let said = format!(
                     "{}: {}; a routine that returns a cursor runs in one transaction, in which its \
                      rows are read: take COMMIT and ROLLBACK out of it; nothing took effect",
@@ -287,7 +281,8 @@ impl ProcedureCall<'_> {
                 let outcome = AttemptOutcome::ended(AttemptEnd::Failed, said);
                 BodyFault::Known(Box::new(outcome.for_good()))
             }
-            CallStep::Call => self.call_fault(routine, failed.error),
+            CallStep::Denied => self.denied(routine, &failed.error),
+            CallStep::Call => BodyFault::At(place(routine), failed.error),
         })
     }
 
@@ -362,10 +357,6 @@ impl ProcedureCall<'_> {
         }
         Ok(())
     }
-}
-
-fn is_end_refused(error: &SessionError) -> bool {
-    matches!(error, SessionError::Database(error) if error.is_end_refused())
 }
 
 /// A value that may be sent with the lock: not a secret, and interpreted there exactly as in a

@@ -4,7 +4,7 @@
 //! start after a crash does no harm. An unavailable database means "not yet".
 
 use crate::db::connect_error::Hope;
-use crate::db::fault::{DatabaseError, SessionError};
+use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::{Session, SessionTarget};
 use crate::domain::job::body::Sensor;
@@ -138,7 +138,7 @@ async fn query_once(
             SensorAnswer::NotYet(format!("the database went away: {why}"))
         }
         GuardedEnd::Own(Err(BodyFault::At(_, SessionError::Database(error))))
-            if will_pass(&error) =>
+            if error.is_passing =>
         {
             session.close().await;
             SensorAnswer::NotYet(format!("the database cannot answer now: {error}"))
@@ -184,15 +184,4 @@ fn judge(outputs: JobOutputs) -> SensorAnswer {
         "the answer is {}",
         value.map_or("NULL".to_owned(), |v| format!("{v:?}"))
     ))
-}
-
-/// Whether an error is transient and not about the query: too many connections, a shutdown, a lock,
-/// a deadlock.
-fn will_pass(error: &DatabaseError) -> bool {
-    let class = error.code.as_deref().and_then(|code| code.get(..2));
-    let by_class = class.is_some_and(|class| ["08", "40", "53", "57"].contains(&class));
-    let by_number = error.number.is_some_and(|n| [1040, 1203, 1205, 1213].contains(&n));
-    // SQLite's codes are plain numbers, so 40 is no class there.
-    let is_state = error.code.as_deref().is_some_and(|code| code.len() == 5);
-    (by_class && is_state) || by_number || error.is_sqlite_busy()
 }

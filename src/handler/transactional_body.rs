@@ -1,6 +1,6 @@
 //! One transaction with a body and its ledger record: opened, filled, and committed or rolled back.
 
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::implicit_commit::CommitEvidence;
 use crate::db::session::Session;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs};
@@ -168,7 +168,7 @@ impl<'a> Once<'a> {
         }
         match session.run_statement(&format!("RELEASE SAVEPOINT {}", self.canary), &[]).await {
             Ok(_) => Ok(true),
-            Err(SessionError::Database(error)) if error.is_no_savepoint() => Ok(false),
+            Err(error) if error.is(ErrorCondition::NoSavepoint) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -298,7 +298,7 @@ fn as_unknown(fault: BodyFault) -> AttemptOutcome {
 /// PostgreSQL always refuses to end our transaction inside a routine.
 fn refused(fault: BodyFault) -> BodyFault {
     match fault {
-        BodyFault::At(place, SessionError::Database(error)) if error.is_end_refused() => {
+        BodyFault::At(place, error) if error.is(ErrorCondition::EndRefused) => {
             let said = "the body ends its transaction by itself, which the server refused; nothing \
                         took effect";
             known(

@@ -1,7 +1,7 @@
 //! The call of a routine, as the caller orders it and as it ended.
 
 use crate::db::cell::Cell;
-use crate::db::fault::SessionError;
+use crate::db::fault::{DatabaseError, SessionError};
 use crate::db::results::{ResultLimits, Results};
 use crate::db::routine::{Routine, RoutineParam, RoutineParamMode};
 use crate::db::session::Arg;
@@ -77,6 +77,8 @@ pub enum CallStep {
     Opening,
     /// The call.
     Call,
+    /// The call, which this user may not make; nothing was run.
+    Denied,
     /// Reading the rows of the cursor of that name.
     Cursor(String),
     /// The commit of the transaction that was opened for it.
@@ -84,6 +86,17 @@ pub enum CallStep {
 }
 
 impl CallError {
+    /// An error of the call itself; `is_denied` tells whether the user may not make it at all.
+    pub(super) fn of_call(
+        is_denied: impl FnOnce(&DatabaseError) -> bool,
+    ) -> impl FnOnce(SessionError) -> Self {
+        |error| {
+            let is_denied = matches!(&error, SessionError::Database(error) if is_denied(error));
+            let step = if is_denied { CallStep::Denied } else { CallStep::Call };
+            Self { step, error, is_rolled_back: false }
+        }
+    }
+
     pub(super) fn at(step: CallStep) -> impl FnOnce(SessionError) -> Self {
         move |error| Self { step, error, is_rolled_back: false }
     }

@@ -5,9 +5,9 @@
 
 mod call;
 mod capabilities;
-mod mysql;
-mod postgres;
-mod sqlite;
+pub(in crate::db) mod mysql;
+pub(in crate::db) mod postgres;
+pub(in crate::db) mod sqlite;
 mod value;
 
 pub use call::{CallArgument, CallError, CallResult, CallStep, CallValue, RoutineCall};
@@ -79,6 +79,11 @@ pub trait TargetDatabase: fmt::Debug + Send + Sync {
     /// needed.
     fn definer_stop_grant(&self, _user: Option<&str>) -> String {
         String::new()
+    }
+
+    /// The end of the sentence that a session was not ended because it runs another user's routine.
+    fn not_stoppable_hint(&self) -> &'static str {
+        ""
     }
 
     /// The grant without which the server does not show what a body left on a session; `None` where

@@ -3,12 +3,13 @@
 
 use crate::db::cell::Cell;
 use crate::db::decode::as_declared;
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::mysql_server::MysqlServer;
 use crate::db::results::{ResultLimits, Results, Rows};
 use crate::db::session::Session;
 use crate::db::session_reset::MYSQL_TRANSACTION_PROBE;
 use crate::db::target::call::{CallError, CallResult, CallStep, RoutineCall};
+use crate::db::target::mysql::errors::is_execute_denied;
 use crate::db::target::mysql::routine_path;
 
 /// A session variable that holds a value of a CALL.
@@ -76,7 +77,8 @@ pub(super) async fn call_routine(
     };
     let mut results = Results::of_body(call.limits);
     let after = run_call(session, &text, &outs, &mut results).await;
-    let after = after.map_err(CallError::at(CallStep::Call))?;
+    let (schema, name) = (&call.routine.schema, &call.routine.name);
+    let after = after.map_err(CallError::of_call(|e| is_execute_denied(e, schema, name)))?;
     Ok(CallResult {
         results,
         outputs: after.values,
@@ -151,7 +153,7 @@ async fn call_mysql(
     let values = own.pop().filter(|set| set.columns.first().is_some_and(|name| name == MARK));
     let has_open_transaction = match (ran, &values) {
         (Ok(()), _) => false,
-        (Err(error), Some(_)) if error.is_transaction_open() => true,
+        (Err(error), Some(_)) if error.is(ErrorCondition::TransactionOpen) => true,
         (Err(error), _) => return Err(error),
     };
     session.traces.own_sets += 1;

@@ -1,8 +1,11 @@
 //! Servers that speak MySQL's protocol: MySQL, MariaDB and OceanBase.
 
 mod call;
+mod errors;
 mod grants;
 mod value;
+
+pub(in crate::db) use errors::{is_execute_denied, read_error};
 
 use crate::db::fault::SessionError;
 use crate::db::mysql_server::MysqlServer;
@@ -114,6 +117,11 @@ impl TargetDatabase for MysqlDatabase {
             MysqlServer::Mysql | MysqlServer::OceanBase => "CONNECTION_ADMIN",
         };
         format!("GRANT {right} ON *.* TO {}", self.grantee(user))
+    }
+
+    fn not_stoppable_hint(&self) -> &'static str {
+        "; GRANT CONNECTION ADMIN ON *.* to this user (on MySQL CONNECTION_ADMIN, and SYSTEM_USER \
+         where the definer has it), so that it may stop procedures that run as their definer"
     }
 
     fn reset_grant(&self, user: Option<&str>) -> Option<String> {

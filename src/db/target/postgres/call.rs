@@ -5,6 +5,7 @@ use crate::db::results::Results;
 use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::session::Session;
 use crate::db::target::call::{CallArgument, CallError, CallResult, CallStep, RoutineCall};
+use crate::db::target::postgres::errors::is_execute_denied;
 use crate::db::target::postgres::{quote_name, routine_path};
 
 /// A procedure may COMMIT only outside of a transaction block, so neither a recorded one may, nor
@@ -56,7 +57,8 @@ async fn call_once(
     let results = Results::of_body(call.limits);
     let mut results = if gives_back { results } else { results.without_values() };
     let done = session.run_into(&text, &args, &mut results).await;
-    done.map_err(CallError::at(CallStep::Call))?;
+    let (schema, name) = (&routine.schema, &routine.name);
+    done.map_err(CallError::of_call(|e| is_execute_denied(e, schema, name)))?;
     let mut cursors = Results::of_body(call.limits);
     fetch_cursors(session, &mut results, &mut cursors).await?;
     let mut outputs = Vec::new();

@@ -1,7 +1,10 @@
 //! PostgreSQL.
 
 mod call;
+mod errors;
 mod value;
+
+pub(in crate::db) use errors::read_error;
 
 use crate::db::routine::Routine;
 use crate::db::session::{Arg, Session};

@@ -1,5 +1,9 @@
 //! SQLite: a file that this process opens.
 
+mod errors;
+
+pub(in crate::db) use errors::read_error;
+
 use crate::db::fault::SessionError;
 use crate::db::session::{Arg, Session};
 use crate::db::target::call::{CallError, CallResult, CallStep, RoutineCall};
