@@ -118,7 +118,7 @@ pub(super) async fn approvals(global: &Global, args: &ApprovalsArgs) -> Result<V
             item.job_code,
             item.status,
             item.approvers,
-            item.deadline,
+            out::local_text(&item.deadline),
             item.decided_by.unwrap_or_default(),
         ]
     });

@@ -172,7 +172,7 @@ fn render_row(record: &AuditRecord) -> Vec<String> {
             (false, _) => format!("{a} → {b}"),
         });
     vec![
-        at.to_string(),
+        out::precise_local_time(*at),
         format!("{}@{}", by.actor, by.host),
         entry.action.clone(),
         dash(audit_target(entry)),

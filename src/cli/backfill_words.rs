@@ -104,7 +104,7 @@ pub(super) fn print_list(all: &[(Backfill, BTreeMap<EntryStatus, u64>)], lang: L
             out::brief(&row.range, 40),
             row.status.to_string(),
             words.join(", "),
-            row.create_time.to_string(),
+            out::local_time(row.create_time),
             out::moment(row.end_time),
             row.started_by.clone(),
         ]

@@ -9,6 +9,7 @@ use crate::cli::{
 use crate::domain::batch::Batch;
 use crate::domain::job::outcome::JobOutputs;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
+use crate::domain::text::count_words;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 use crate::store;
@@ -126,6 +127,7 @@ async fn list_batches(global: &Global, app: &App, limit: u32) -> Result<VerbResu
             "started_by": batch.started_by, "create_time": batch.create_time.to_string(),
             "end_time": batch.end_time.map(|t| t.to_string()),
             "removing": batch.removing.map(|t| t.to_string()),
+            "free_text": batch.is_free_text(),
             "unwritten_jobs": batch.unwritten_jobs,
         }));
         rows.push(vec![
@@ -133,7 +135,7 @@ async fn list_batches(global: &Global, app: &App, limit: u32) -> Result<VerbResu
             batch.values.group.to_string(),
             status_of(&batch),
             jobs.join(", "),
-            batch.create_time.to_string(),
+            out::local_time(batch.create_time),
             out::moment(batch.end_time),
         ]);
     }
@@ -195,12 +197,13 @@ pub(super) fn print(view: &BatchView, lang: Lang) {
     }
 }
 
-/// The state of a batch, and whether it is paused, or being removed by retention.
+/// The state of a batch, and whether it is paused, being removed by retention, or without a period.
 fn status_of(batch: &Batch) -> String {
     let paused = if batch.is_paused && !batch.status.is_final() { " (paused)" } else { "" };
     let removing = if batch.removing.is_some() { " (being removed)" } else { "" };
     let opening = if batch.unwritten_jobs > 0 { " (opening)" } else { "" };
-    format!("{}{paused}{removing}{opening}", batch.status)
+    let free_text = if batch.is_free_text() { " (free text)" } else { "" };
+    format!("{}{paused}{removing}{opening}{free_text}", batch.status)
 }
 
 fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
@@ -216,7 +219,7 @@ fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
     let stored = outputs.stored.iter().map(|(name, of)| format!("{name}=<{}>", of.describe()));
     words.extend(stored);
     if outputs.rows_affected > 0 {
-        words.push(format!("{} rows changed", outputs.rows_affected));
+        words.push(format!("{} changed", count_words(outputs.rows_affected, "row")));
     }
     if let Some(result) = outputs.results.last().filter(|_| words.is_empty()) {
         words.push(match (result.row_count, result.columns.len()) {
@@ -224,7 +227,7 @@ fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
                 let value = result.rows.first().and_then(|r| r.first()).cloned().flatten();
                 format!("{}={}", result.columns[0], value.as_deref().unwrap_or("NULL"))
             }
-            (count, _) => format!("{count} rows returned"),
+            (count, _) => format!("{} returned", count_words(count, "row")),
         });
     }
     out::brief(&words.join(", "), 70)

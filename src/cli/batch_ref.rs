@@ -49,7 +49,8 @@ impl BatchRef {
                     if recent.is_empty() { "none yet".to_owned() } else { recent.join(", ") };
                 let gone = match store::retention::removed_at(&mut tx, &no).await? {
                     Some(at) => format!(
-                        " (it was old and was removed at {at}: procession audit --batch {no})"
+                        " (it was old and was removed at {}: procession audit --batch {no})",
+                        out::local_time(at)
                     ),
                     None => String::new(),
                 };

@@ -112,7 +112,7 @@ pub(super) fn print_list(items: &[Value], lang: Lang) {
     let keys = ["status", "action", "summary", "author", "expires_at", "decided_by", "reason"];
     let row = |item: &Value| {
         let id = item["change_request_id"].to_string();
-        let text = |key: &&str| item[*key].as_str().unwrap_or_default().to_owned();
+        let text = |key: &&str| out::local_text(item[*key].as_str().unwrap_or_default());
         [id].into_iter().chain(keys.iter().map(text)).collect()
     };
     out::print_line(&out::table(&head, items.iter().map(row).collect()));
@@ -138,7 +138,9 @@ async fn show_request(global: &Global, args: &IdArgs) -> Result<VerbResult> {
     for (key, value) in document.as_object().into_iter().flatten() {
         match value {
             Value::Null => {}
-            Value::String(text) => out::print_line(&format!("{key}: {text}")),
+            Value::String(text) => {
+                out::print_line(&format!("{key}: {}", out::local_text(text)));
+            }
             other => out::print_line(&format!("{key}: {}", serde_json::to_string_pretty(other)?)),
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn lines(
     lang: Lang,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(due) = now.or(expected).and_then(|dues| dues.batch.due) {
+    if let Some(due) = now.or(expected).and_then(|dues| dues.batch.due).map(out::local_time) {
         let is = now.and_then(|dues| dues.batch.late_by);
         let will = expected.and_then(|dues| dues.batch.late_by);
         let words = match (is.map(span_words), will.map(span_words), lang) {
@@ -92,22 +92,23 @@ mod tests {
         let snapshot = snapshot();
         let (now, later) = (at(&snapshot, 15_000), at(&snapshot, 42_000));
         let shown = lines(&snapshot, Some(&now), Some(&later), Lang::En);
+        let due = out::local_time(Millis(30_000));
         let wanted = [
-            "Due: 1970-01-01T00:00:30.000Z; expected to be late by 12.0 s",
-            "Late: A (14.0 s), B (14.0 s)",
+            format!("Due: {due}; expected to be late by 12.0 s"),
+            "Late: A (14.0 s), B (14.0 s)".to_owned(),
         ];
         assert_eq!(shown, wanted);
         let none = Dues::planned(&snapshot, Millis(0));
         let shown = lines(&snapshot, Some(&none), Some(&later), Lang::Zh);
         let wanted = [
-            "应完成：1970-01-01T00:00:30.000Z；预计晚 12.0 s",
-            "预计会晚的作业：A (41.0 s), B (41.0 s)",
+            format!("应完成：{due}；预计晚 12.0 s"),
+            "预计会晚的作业：A (41.0 s), B (41.0 s)".to_owned(),
         ];
         assert_eq!(shown, wanted);
         let shown = lines(&snapshot, Some(&later), None, Lang::En);
-        assert_eq!(shown[0], "Due: 1970-01-01T00:00:30.000Z; late by 12.0 s");
+        assert_eq!(shown[0], format!("Due: {due}; late by 12.0 s"));
         let shown = lines(&snapshot, Some(&none), None, Lang::En);
-        assert_eq!(shown, ["Due: 1970-01-01T00:00:30.000Z; not late"]);
+        assert_eq!(shown, [format!("Due: {due}; not late")]);
         let document = serde_json::to_value(now.jobs[0].job_times()).expect("a document");
         let wanted = json!({
             "start_by": "1970-01-01T00:00:01.000Z", "due": "1970-01-01T00:00:10.000Z",

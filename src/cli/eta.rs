@@ -50,7 +50,7 @@ pub(super) async fn print_eta(global: &Global, app: &App, which: &BatchRef) -> R
         }
     });
     due_lines(&view, &outlook, lang).iter().for_each(|line| out::print_line(line));
-    why_late.sentences.iter().for_each(|sentence| out::print_line(sentence));
+    why_late.message.iter().for_each(|sentence| out::print_line(sentence));
     match &outlook {
         EndForecast::Over => {
             out::print_line(lang.select("Nothing is left to expect", "没有可预计的内容"))
@@ -107,7 +107,7 @@ pub(super) fn no_history(lang: Lang) -> &'static str {
 }
 
 fn end_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
-    let (end, bad) = (forecast.end, forecast.bad_end);
+    let (end, bad) = (out::local_time(forecast.end), out::local_time(forecast.bad_end));
     let (left, bad_left) = (span_words(forecast.remaining()), span_words(forecast.bad_remaining()));
     let sure = forecast.confidence.describe(snapshot, lang);
     if forecast.confidence.certainty == Certainty::Unknown {

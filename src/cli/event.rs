@@ -5,6 +5,7 @@ use crate::cli::schedule_act::{GivenArgs, ScheduleOperator};
 use crate::cli::schedule_nodes::Fires;
 use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::text::lang::Lang;
+use crate::domain::time::Millis;
 use crate::engine::trigger::schedule_actions::{self, EventFiringResult, Fired};
 use crate::store::event_key::KEY_MAX;
 use anyhow::Result;
@@ -52,7 +53,7 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<VerbResul
     let fires = desk.fires().await?;
     desk.app.close().await;
     let fired = match &event {
-        EventFiringResult::Before(at) => return before(global, args, &at.to_string()),
+        EventFiringResult::Before(at) => return before(global, args, *at),
         EventFiringResult::Fired(fired) => fired,
     };
     if global.json {
@@ -72,7 +73,7 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<VerbResul
 }
 
 fn words(fired: &Fired, fires: Fires, lang: Lang) -> String {
-    let (code, at) = (&fired.code, fired.planned);
+    let (code, at) = (&fired.code, out::local_time(fired.planned));
     let when = fires.words(lang);
     match (&fired.left_out, lang) {
         (None, Lang::En) => format!("{code}: {when}, planned at {at}"),
@@ -82,12 +83,14 @@ fn words(fired: &Fired, fires: Fires, lang: Lang) -> String {
     }
 }
 
-fn before(global: &Global, args: &SendArgs, at: &str) -> Result<VerbResult> {
+fn before(global: &Global, args: &SendArgs, at: Millis) -> Result<VerbResult> {
     let key = args.key.as_deref().unwrap_or_default();
     if global.json {
-        let document = json!({"event": args.name, "key": key, "sent_before": at, "fired": []});
+        let document =
+            json!({"event": args.name, "key": key, "sent_before": at.to_string(), "fired": []});
         return out::print_json(&document).map(|()| VerbResult::Well);
     }
+    let at = out::local_time(at);
     out::print_line(&match global.language() {
         Lang::En => {
             format!("event {} was sent under key {key} before ({at}); nothing fires", args.name)

@@ -63,7 +63,7 @@ pub(super) async fn history(global: &Global, args: &HistoryArgs) -> Result<VerbR
             let (added, changed, removed) = counts(&changes);
             vec![
                 version.no.to_string(),
-                version.at.to_string(),
+                out::local_time(version.at),
                 version.author.clone(),
                 format!("+{added} ~{changed} -{removed}"),
                 out::brief(version.remark.as_deref().unwrap_or("-"), 60),

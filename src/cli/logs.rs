@@ -56,7 +56,7 @@ pub(super) async fn print_logs(global: &Global, args: &LogsArgs) -> Result<VerbR
         let mut tx = app.db.begin_read().await?;
         store::retention::lines_gone(&mut tx, batch.batch_id).await?
     };
-    if let Some(at) = gone {
+    if let Some(at) = gone.map(out::local_time) {
         out::eprint_line(&match global.language() {
             Lang::En => format!(
                 "the lines of this batch were old and were removed at {at} (log_lines_days)"
@@ -134,7 +134,7 @@ fn line_words(global: &Global, line: &log::LogLine) -> String {
         })
         .to_string();
     }
-    format!("{} {:>8} | {}", line.at, line.stream, line.text)
+    format!("{} {:>8} | {}", out::precise_local_time(line.at), line.stream, line.text)
 }
 
 fn change_words(global: &Global, change: &log::LoggedChange) -> String {
@@ -147,5 +147,6 @@ fn change_words(global: &Global, change: &log::LoggedChange) -> String {
         .to_string();
     }
     let message = log.error_message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
-    format!("{} -- start {} {}{message}", change.at, log.attempt, log.status)
+    let at = out::precise_local_time(change.at);
+    format!("{at} -- start {} {}{message}", log.attempt, log.status)
 }

@@ -122,7 +122,9 @@ fn batch_json(batch: &Batch) -> serde_json::Value {
 }
 
 fn show_gap(gap: &MetadataGap, lang: Lang) {
-    let MetadataGap { restored_to, known_until, found_at, found_by } = gap;
+    let found_by = &gap.found_by;
+    let [restored_to, known_until, found_at] =
+        [gap.restored_to, gap.known_until, gap.found_at].map(out::local_time);
     out::print_line(&match lang {
         Lang::En => format!(
             "Work is suspended: the database has gone back to {restored_to}, and {known_until} was committed \
@@ -190,7 +192,7 @@ async fn restored(global: &Global, app: &App, reason: &str) -> Result<()> {
         to_operation(&given(reason)?, server_now(app).await?),
     )
     .await?;
-    let at = gap.restored_to;
+    let at = out::local_time(gap.restored_to);
     out::eprint_line(&match global.language() {
         Lang::En => format!(
             "noted: the database holds what was committed until {at}; nothing is fired or started until: \

@@ -264,12 +264,13 @@ async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<VerbResult> {
     if global.json {
         out::print_json(&json!({"id": id, "until": row.until.to_string()}))?;
     } else {
+        let until = out::local_time(row.until);
         out::print_line(&match global.language() {
             Lang::En => {
-                format!("snooze {id} until {}; earlier: procession notify wake {id}", row.until)
+                format!("snooze {id} until {until}; earlier: procession notify wake {id}")
             }
             Lang::Zh => {
-                format!("静默 {id}，至 {}；提前结束：procession notify wake {id}", row.until)
+                format!("静默 {id}，至 {until}；提前结束：procession notify wake {id}")
             }
         });
     }
@@ -297,7 +298,7 @@ async fn snoozes(global: &Global) -> Result<VerbResult> {
             s.group.clone(),
             any(s.job.as_deref()),
             any(s.event.map(NotificationEvent::as_str)),
-            s.until.to_string(),
+            out::local_time(s.until),
             s.by.clone(),
             s.reason.clone(),
         ]

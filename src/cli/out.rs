@@ -1,9 +1,11 @@
 //! The only place that prints: tables and lines to stdout, errors to stderr.
 
 use crate::domain::job::queue::QueueStatus;
+use crate::domain::text::count_words;
 use crate::domain::time::Millis;
 pub(super) use crate::view::act::state;
 use anyhow::Result;
+use chrono::{DateTime, Local};
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -145,16 +147,35 @@ pub(super) fn coloured(status: QueueStatus) -> String {
 
 /// `1 job`, `2 jobs`.
 pub(super) fn count(number: usize, thing: &str) -> String {
-    match (number, thing.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o']))) {
-        (1, _) => format!("1 {thing}"),
-        (_, Some(stem)) => format!("{number} {stem}ies"),
-        (_, None) => format!("{number} {thing}s"),
-    }
+    count_words(number as u64, thing)
 }
 
 /// A time, or a dash.
 pub(super) fn moment(at: Option<Millis>) -> String {
-    at.map_or_else(|| "-".to_owned(), |at| at.to_string())
+    at.map_or_else(|| "-".to_owned(), local_time)
+}
+
+/// A time in the zone of whoever runs the command (`TZ`, else the machine's), with its offset:
+/// `2026-12-31 18:00:00 +08:00`. Scripts read UTC from `--json`.
+pub(super) fn local_time(at: Millis) -> String {
+    at.to_utc().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S %:z").to_string()
+}
+
+/// The same with milliseconds, for lines whose order matters.
+pub(super) fn precise_local_time(at: Millis) -> String {
+    at.to_utc().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S%.3f %:z").to_string()
+}
+
+/// A text of an answer of the API: a time in UTC is shown as [`local_time`], any other text as it
+/// is.
+pub(super) fn local_text(text: &str) -> String {
+    parse_utc(text).map_or_else(|| text.to_owned(), local_time)
+}
+
+/// A time as the API writes it; nothing else, and no time with another offset.
+pub(super) fn parse_utc(text: &str) -> Option<Millis> {
+    let at = DateTime::parse_from_rfc3339(text).ok().filter(|_| text.ends_with('Z'))?;
+    Some(Millis(at.timestamp_millis()))
 }
 
 /// The first line of a text, cut to `max` characters.
@@ -170,7 +191,23 @@ pub(super) fn brief(text: &str, max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::Cleaned;
+    use crate::domain::time::Millis;
+    use chrono::DateTime;
     use std::io::BufWriter;
+
+    /// In whatever zone the tests run: the same moment, with an offset.
+    #[test]
+    fn times_are_local_and_name_their_offset() {
+        let at = Millis::parse("2026-12-31T10:00:00.250Z").expect("a time");
+        let read = |text: &str| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f %:z");
+        let shown = read(&super::precise_local_time(at)).expect("a time with its offset");
+        assert_eq!(shown.timestamp_millis(), at.0);
+        let shown = read(&super::local_text("2026-12-31T10:00:00.250Z")).expect("the same");
+        assert_eq!(shown.timestamp_millis(), at.0 - 250, "whole seconds");
+        for text in ["202407", "2026-12-31", "2026-12-31T18:00:00+08:00", "LOAD_Z", ""] {
+            assert_eq!(super::local_text(text), text);
+        }
+    }
 
     #[test]
     fn things_are_counted() {

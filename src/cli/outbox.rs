@@ -171,7 +171,7 @@ async fn list_notifications(
 
 fn cells(row: &NotificationRow, lang: Lang) -> Vec<String> {
     let waits = match (row.told.as_str(), row.next_at) {
-        (_, Some(at)) => Some(at.to_string()),
+        (_, Some(at)) => Some(out::local_time(at)),
         ("batch", None) => Some(lang.select("the end of its batch", "批次结束时").to_owned()),
         ("day", None) => Some(lang.select("the day's digest", "每日汇总").to_owned()),
         (_, None) => None,
@@ -184,7 +184,7 @@ fn cells(row: &NotificationRow, lang: Lang) -> Vec<String> {
     let why: Vec<String> = [waits, digest, row.reason.clone()].into_iter().flatten().collect();
     vec![
         row.id.to_string(),
-        row.created.to_string(),
+        out::local_time(row.created),
         row.event.clone(),
         row.recipient.clone(),
         row.status.as_str().to_owned(),
@@ -211,9 +211,9 @@ async fn show_notification(global: &Global, id: i64) -> Result<VerbResult> {
     head("To", "收件人", Some(row.recipient.clone()));
     head("Status", "状态", Some(row.status.as_str().to_owned()));
     head("Event", "事件", Some(row.event.clone()));
-    head("Written", "生成时间", Some(row.created.to_string()));
-    head("Sent", "发送时间", row.sent.map(|at| at.to_string()));
-    head("Next", "下次时间", row.next_at.map(|at| at.to_string()));
+    head("Written", "生成时间", Some(out::local_time(row.created)));
+    head("Sent", "发送时间", row.sent.map(out::local_time));
+    head("Next", "下次时间", row.next_at.map(out::local_time));
     head("Failed tries", "失败次数", (row.failed > 0).then(|| row.failed.to_string()));
     head("Reason", "原因", row.reason.clone());
     head("Digest", "汇总", row.digest.map(|id| id.to_string()));

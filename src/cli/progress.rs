@@ -44,7 +44,7 @@ pub(super) async fn watch(
             expected.line_if_due().iter().for_each(|text| out::eprint_line(text));
             while let Some(item) = news.recv().await {
                 if let Some(text) = words(&item, Show::Lines) {
-                    out::eprint_line(&format!("{} {text}", item.at));
+                    out::eprint_line(&format!("{} {text}", out::precise_local_time(item.at)));
                 }
                 expected.apply_change(&item);
                 expected.line_if_due().iter().for_each(|text| out::eprint_line(text));

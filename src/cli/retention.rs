@@ -184,7 +184,7 @@ fn rests(rest: &RetentionIdleReason, until: crate::domain::time::Millis) -> Stri
         | RetentionIdleReason::Window
         | RetentionIdleReason::Done
         | RetentionIdleReason::Drained => {
-            format!("nothing is removed before {until}")
+            format!("nothing is removed before {}", out::local_time(until))
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn removed(by: &ByTable, lang: Lang) -> String {
 }
 
 fn format_day(at: Option<Millis>) -> String {
-    at.map_or_else(|| "-".to_owned(), |at| at.to_utc().date_naive().to_string())
+    at.map_or_else(|| "-".to_owned(), |at| out::local_time(at)[..10].to_owned())
 }
 
 /// The rule of a group in one line.

@@ -259,7 +259,7 @@ pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<VerbRes
         )
         .map(|()| VerbResult::Well);
     }
-    let (lang, planned) = (global.language(), fired.planned);
+    let (lang, planned) = (global.language(), out::local_time(fired.planned));
     let when = fires.words(lang);
     out::print_line(&match lang {
         Lang::En => format!(

@@ -347,7 +347,7 @@ fn print_secrets(global: &Global, all: &[SecretListing]) -> Result<()> {
             None => state,
         };
         let by = s.sealed_by.clone().unwrap_or_default();
-        let at = s.sealed_at.map(|at| at.to_string()).unwrap_or_default();
+        let at = s.sealed_at.map(out::local_time).unwrap_or_default();
         vec![s.name.clone(), s.place.clone(), s.access.describe(), state, by, at]
     };
     out::print_line(&out::table(

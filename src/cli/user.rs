@@ -330,7 +330,7 @@ async fn list_users(global: &Global, porter: &Porter) -> Result<()> {
     }
     let row = |(u, grants): &(User, Vec<Grant>)| {
         let may: Vec<String> = grants.iter().map(words).collect();
-        let last = u.last_login.map(|at| at.to_string()).unwrap_or_default();
+        let last = u.last_login.map(out::local_time).unwrap_or_default();
         let lang = global.language();
         let state = match (u.is_active, &u.directory_closed) {
             (false, _) => lang.select("disabled", "已停用"),

@@ -1,6 +1,7 @@
 //! The forecast shown by a running `run`.
 
 use crate::app::App;
+use crate::cli::out;
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::History;
 use crate::domain::dag::Dag;
@@ -86,7 +87,7 @@ impl RunWatch {
             return None;
         }
         self.last_line_at = Some(now);
-        self.words().map(|words| format!("{now} {words}"))
+        self.words().map(|words| format!("{} {words}", out::precise_local_time(now)))
     }
 }
 

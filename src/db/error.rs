@@ -298,12 +298,26 @@ pub(super) fn chain(error: &dyn StdError) -> String {
         }
         cause = next.source();
     }
-    words
+    without_library_link(&words)
+}
+
+/// rustls adds the address of a page for programmers to its message on a connection that was cut;
+/// it stood in the rows of failed jobs.
+fn without_library_link(words: &str) -> String {
+    match words.split_once(": https://docs.rs/") {
+        Some((before, link)) => {
+            let rest = link.find(char::is_whitespace).map_or("", |at| &link[at..]);
+            format!("{before}{rest}")
+        }
+        None => words.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ConnectionDisposition, DbErrorKind, of_mysql, of_postgres, of_sqlite};
+    use super::{
+        ConnectionDisposition, DbErrorKind, of_mysql, of_postgres, of_sqlite, without_library_link,
+    };
 
     const AGAIN: (DbErrorKind, ConnectionDisposition) =
         (DbErrorKind::Again, ConnectionDisposition::Stays);
@@ -415,5 +429,14 @@ mod tests {
         ] {
             assert_eq!(of_sqlite(code), class, "{code}");
         }
+    }
+    #[test]
+    fn a_message_names_no_page_for_programmers() {
+        let cut = "peer closed connection without sending TLS close_notify";
+        let link =
+            "https://docs.rs/rustls/latest/rustls/manual/_03_howto/index.html#unexpected-eof";
+        assert_eq!(without_library_link(&format!("{cut}: {link}")), cut);
+        assert_eq!(without_library_link(&format!("{cut}: {link} (gone)")), format!("{cut} (gone)"));
+        assert_eq!(without_library_link("no: such table"), "no: such table");
     }
 }

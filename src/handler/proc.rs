@@ -20,6 +20,7 @@ use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::job::secret::MaskedValue;
 use crate::domain::job::{BodyPart, JobKind, ParamMode};
 use crate::domain::params::BoundParam;
+use crate::domain::text::count_words;
 use crate::domain::time::span_words;
 use crate::handler::call_values::{after_call, column_of_last_row, function_values, out_values};
 use crate::handler::log::RunLog;
@@ -196,9 +197,9 @@ impl ProcedureCall<'_> {
         let outputs = self.outputs(&routine, &slots, result)?;
         let took = start.elapsed_ms();
         let line = format!(
-            "{} rows changed, {} result sets in {}",
-            outputs.rows_affected,
-            outputs.results.len(),
+            "{} changed, {} in {}",
+            count_words(outputs.rows_affected, "row"),
+            count_words(outputs.results.len() as u64, "result set"),
             span_words(took)
         );
         self.log.add_line(Stream::System, line);

@@ -12,6 +12,7 @@ use crate::domain::source::DialectName;
 use crate::domain::source::statement::{
     SqlStatement, bind_names, is_change_alone, is_query_alone, is_transaction_word, split, unfit,
 };
+use crate::domain::text::count_words;
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
 use crate::handler::packet_limit::refuse_oversized;
@@ -326,9 +327,11 @@ impl<'a> StatementRunner<'a> {
     /// Says what the statement `at` did; `read` and `changed` are the rows of the statements before it.
     fn log_statement(&self, at: usize, read: u64, changed: u64, results: &Results, took: i64) {
         let rows = match (results.rows_read - read, results.rows_affected - changed) {
-            (0, changed) => format!("{changed} rows changed"),
-            (read, 0) => format!("{read} rows"),
-            (read, changed) => format!("{read} rows, {changed} rows changed"),
+            (0, changed) => format!("{} changed", count_words(changed, "row")),
+            (read, 0) => count_words(read, "row"),
+            (read, changed) => {
+                format!("{}, {} changed", count_words(read, "row"), count_words(changed, "row"))
+            }
         };
         let line = format!("{}: {rows} in {}", self.place(at), span_words(took));
         self.log.add_line(Stream::System, line);

@@ -189,8 +189,12 @@ impl<'a> Once<'a> {
         let at = |e| BodyFault::At("after a commit of the body's own".to_owned(), e);
         self.leave_evidence(session).await.map_err(at)?;
         if let EndedBy::PossibleCommit(statements) = ended_by {
-            return Ok(AttemptOutcome::ended(AttemptEnd::Unknown, possibly_committed(&statements))
-                .for_good());
+            let reason = possibly_committed(&statements);
+            return Ok(AttemptOutcome {
+                breach: Some(reason.clone()),
+                ..AttemptOutcome::ended(AttemptEnd::Unknown, reason)
+            }
+            .for_good());
         }
         let said = "the body committed by itself, so its effect is there but is not tied to its \
                     record";
@@ -270,10 +274,7 @@ fn committed_early(fault: BodyFault) -> AttemptOutcome {
 
 /// A failed body of which it is unknown whether it had committed a part of its work.
 fn possibly_torn(fault: BodyFault, statements: &[String]) -> AttemptOutcome {
-    let outcome = as_unknown(fault);
-    let reason = possibly_committed(statements);
-    let message = outcome.message.map_or(reason.clone(), |own| format!("{own}; {reason}"));
-    AttemptOutcome { message: Some(message), ..outcome }.for_good()
+    as_unknown(fault).caught(&possibly_committed(statements))
 }
 
 fn possibly_committed(statements: &[String]) -> String {

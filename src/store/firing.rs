@@ -5,7 +5,6 @@ use crate::domain::id::{BatchId, NodeId};
 use crate::domain::schedule::firing::{
     Firing, FiringId, FiringStatus, NewFiring, Source, TriggerId,
 };
-use crate::domain::schedule::misfire;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
@@ -277,10 +276,12 @@ pub async fn find_firing(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
 }
 
 /// Whether an earlier firing of the same schedule is still open: it waits, or is being fired. A
-/// missed one ([`misfire::is_missed`]) does not count: its policy has still to decide whether it
-/// fires at all, and under overload every schedule has some, for which no newer firing must wait or
-/// be skipped.
-pub async fn waits_before(tx: &mut Tx, firing: &Firing, now: Millis) -> Result<bool> {
+/// missed one does not count: its policy has still to decide whether it fires at all, and under
+/// overload every schedule has some, for which no newer firing must wait or be skipped. `pending_from` is the earliest planned time at which a pending firing of the clock
+/// counts ([`overlap::pending_counts_from`]).
+///
+/// [`overlap::pending_counts_from`]: crate::domain::schedule::overlap::pending_counts_from
+pub async fn waits_before(tx: &mut Tx, firing: &Firing, pending_from: Millis) -> Result<bool> {
     let sql = "SELECT COUNT(*) AS n FROM job_firing \
                WHERE trigger_id = ? AND status IN (?, ?) AND planned_at < ? \
                AND (status = ? OR source <> ? OR attempt > 0 OR planned_at >= ?)";
@@ -291,7 +292,7 @@ pub async fn waits_before(tx: &mut Tx, firing: &Firing, now: Millis) -> Result<b
         firing.planned_at.to_utc().into(),
         FiringStatus::Waiting.as_str().into(),
         Source::Cron.as_str().into(),
-        now.plus_ms(-misfire::LATE_MS).to_utc().into(),
+        pending_from.to_utc().into(),
     ];
     let row = tx.fetch_optional(sql, &values).await.context("read job_firing")?;
     Ok(row.map(|row| row.get_int("n")).transpose()?.unwrap_or(0) > 0)
@@ -302,8 +303,11 @@ pub async fn waits_before(tx: &mut Tx, firing: &Firing, now: Millis) -> Result<b
 pub async fn waiting_among(
     tx: &mut Tx,
     ids: &[FiringId],
-    now: Millis,
+    pending_from: Millis,
 ) -> Result<HashSet<FiringId>> {
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
     let places = vec!["?"; ids.len()].join(", ");
     let sql = format!(
         "SELECT f.firing_id FROM job_firing f WHERE f.firing_id IN ({places}) AND EXISTS \
@@ -317,7 +321,7 @@ pub async fn waiting_among(
         FiringStatus::Pending.as_str().into(),
         FiringStatus::Waiting.as_str().into(),
         Source::Cron.as_str().into(),
-        now.plus_ms(-misfire::LATE_MS).to_utc().into(),
+        pending_from.to_utc().into(),
     ]);
     find_ids(tx, &sql, &values).await
 }

@@ -34,7 +34,7 @@ pub struct WhyLate {
     /// By how many milliseconds it is expected to be late.
     pub expected_late_by_ms: Option<i64>,
     /// The explanation in one sentence; null where no job has run.
-    pub sentences: Option<String>,
+    pub message: Option<String>,
     /// The jobs that decide when it ends, in the order of execution; including those that have not
     /// begun.
     pub chain: Vec<DelayLink>,
@@ -111,7 +111,7 @@ impl WhyLate {
             due: Dues::of_view(view).batch.due.map(|at| at.to_string()),
             late_by_ms: late,
             expected_late_by_ms: expected,
-            sentences: report.sentence(&view.snapshot, is, lang),
+            message: report.sentence(&view.snapshot, is, lang),
             chain: report.chain.iter().map(link).collect(),
             causes: report.causes.iter().map(|cause| fault(view, cause, lang)).collect(),
         })

@@ -294,6 +294,10 @@ fn firings_by_hand_and_events_are_on_record_and_keys_fire_once() {
             "closed",
         ],
     );
+    let month = ["schedule", "fire-now", "MONTH", "--reason", "r", "--batch-no"];
+    refused(path, &[&month[..], &["2024-07"]].concat(), "did you mean 202407?");
+    assert_eq!(json(path, &["schedule", "firings", "MONTH"])["firings"], serde_json::json!([]));
+    well(path, &[&month[..], &["2024-07", "--free-text"]].concat());
     let send = ["event", "send", "closed", "--key", "202407"];
     let (shown, _) = well(path, &send);
     assert!(shown.starts_with("E: fires as soon as a node serves"), "{shown}");

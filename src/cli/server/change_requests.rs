@@ -29,7 +29,7 @@ impl ChangeWaits {
         }
         let request = &self.0["change_request"];
         let id = &request["change_request_id"];
-        let until = request["expires_at"].as_str().unwrap_or_default();
+        let until = out::local_text(request["expires_at"].as_str().unwrap_or_default());
         let summary = request["summary"].as_str().unwrap_or_default();
         out::print_line(&match lang {
             Lang::En => format!(

@@ -83,7 +83,9 @@ impl ServerVerb<'_> {
         }
         let word = |name: &str| line[name].as_str().unwrap_or_default();
         let text = if word("text").is_empty() { word("line") } else { word("text") };
-        out::print_line(&format!("{} {} {text}", word("at"), word("stream")));
+        let at = out::parse_utc(word("at"));
+        let at = at.map_or_else(|| word("at").to_owned(), out::precise_local_time);
+        out::print_line(&format!("{at} {} {text}", word("stream")));
         Ok(())
     }
 }

@@ -292,8 +292,9 @@ impl Heart {
             self.meter.fenced();
             tracing::error!(
                 node_id = %self.node.id().0,
-                "the lease of this process could not be renewed in time; what runs here is stopped \
-                 before another process may start it again"
+                "the lease of this process could not be renewed in time; jobs that another process \
+                 could start again are stopped before it may; a body whose lock in its database \
+                 keeps others out runs on, and its end is written when the database answers"
             );
             self.life.send_modify(|life| {
                 *life = Life { is_fenced: true, doubts: life.doubts + 1 };

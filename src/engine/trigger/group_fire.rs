@@ -187,8 +187,13 @@ async fn leave_special(tx: &mut Tx, members: &mut Vec<GroupFiring<'_>>, now: Mil
     let groups: HashSet<GroupCode> = members.iter().map(|m| m.plan.values.group.clone()).collect();
     let groups: Vec<GroupCode> = groups.into_iter().collect();
     let running = fired::running_of(tx, &groups).await?;
-    let ids: Vec<FiringId> = members.iter().map(|member| member.firing.firing_id).collect();
-    let waiting = firing::waiting_among(tx, &ids, now).await?;
+    let mut waiting = HashSet::new();
+    for policy in Overlap::ALL {
+        let ids = members.iter().filter(|member| member.trigger.def.overlap == policy);
+        let ids: Vec<FiringId> = ids.map(|member| member.firing.firing_id).collect();
+        let pending_from = overlap::pending_counts_from(policy, now);
+        waiting.extend(firing::waiting_among(tx, &ids, pending_from).await?);
+    }
     let keys: Vec<(&BatchNo, &GroupCode)> = members.iter().map(GroupFiring::key).collect();
     let existing = batch::existing(tx, &keys).await?;
     let standing = run_mode::standing(tx).await?;

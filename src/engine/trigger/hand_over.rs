@@ -60,9 +60,11 @@ impl HandOverAttempt<'_> {
             tx.rollback().await?;
             return Box::pin(self.hand_over()).await;
         }
-        let waits = firing::waits_before(&mut tx, self.firing, self.now).await?;
+        let policy = self.trigger.def.overlap;
+        let pending_from = overlap::pending_counts_from(policy, self.now);
+        let waits = firing::waits_before(&mut tx, self.firing, pending_from).await?;
         let ahead = ahead(&running, waits);
-        match overlap::decide(self.trigger.def.overlap, ahead) {
+        match overlap::decide(policy, ahead) {
             OverlapDecision::Open => self.open_batches(tx, &plans).await,
             turn @ (OverlapDecision::Wait
             | OverlapDecision::Skip

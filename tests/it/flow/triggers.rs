@@ -6,7 +6,7 @@ use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::calendar::Calendar;
 use procession::domain::id::{BatchNo, CalendarCode, GroupCode, TriggerCode};
 use procession::domain::job::Definition;
-use procession::domain::schedule::firing::{Firing, FiringStatus, Source, TriggerId};
+use procession::domain::schedule::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
 use procession::domain::schedule::misfire::{Misfire, MisfirePolicy};
 use procession::domain::schedule::overlap::Overlap;
 use procession::domain::schedule::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
@@ -423,6 +423,46 @@ groups: { q: {}, s: {}, p: {}, r: {} }
     starts("FIRED FIRED WAITING", fates(&bench, ids[0]).await);
 }
 
+/// Under overload the newest firing goes first, while earlier ones are still pending. With `skip` it
+/// waited for them, and all later ones for it: 4,200 firings waited, which `skip` forbids.
+async fn who_skips_does_not_wait_for_a_pending_firing(bench: Bench) {
+    let mut here = node(&bench).await;
+    let yaml = "
+jobs:
+  S: { group: s, type: NOOP, schedule_time: '23:59' }
+  Q: { group: q, type: NOOP, schedule_time: '23:59' }
+groups: { s: {}, q: {} }
+";
+    bench.apply(&defs(yaml)).await;
+    let mut ids = Vec::new();
+    for (group, overlap) in [("s", Overlap::Skip), ("q", Overlap::Queue)] {
+        let order = format!(r#"{{"batchNo":"time(%H%M%S)","group":"{group}"}}"#);
+        let id = add(&bench, &TriggerDef { overlap, ..opening(group, 10, &order) }).await;
+        let now = bench.clock.now();
+        let pending = NewFiring {
+            trigger_id: id,
+            planned_at: now.plus_ms(8_000),
+            nominal_date: None,
+            source: Source::Cron,
+            handler: QUEUE_DISPATCHER.to_owned(),
+            status: FiringStatus::Pending,
+            // Not taken up meanwhile, as if it stood at the end of the queue.
+            fire_at: now.plus_ms(3_600_000),
+            params: None,
+            parent_batch_id: None,
+            missed_until: None,
+            reason: None,
+        };
+        let mut tx = bench.db.begin().await.expect("begin");
+        firing::append(&mut tx, &[pending], None, now).await.expect("write");
+        tx.commit().await.expect("commit");
+        ids.push(id);
+    }
+    pass(&bench, &mut here, 10_000).await;
+    assert_eq!(fates(&bench, ids[0]).await, "PENDING FIRED");
+    assert_eq!(fates(&bench, ids[1]).await, "PENDING WAITING");
+}
+
 /// It would stop every schedule if one could.
 async fn a_schedule_that_cannot_be_read_stops_no_other(bench: Bench) {
     let mut here = node(&bench).await;
@@ -719,6 +759,7 @@ on_each_database! {
     an_order_that_is_refused_fails_and_is_told
     what_overlaps_does_what_its_schedule_says
     a_schedule_that_cannot_be_read_stops_no_other
+    who_skips_does_not_wait_for_a_pending_firing
     a_time_that_has_a_row_is_not_planned_twice
     the_last_time_ends_a_schedule
     a_batch_of_a_schedule_runs

@@ -2,6 +2,7 @@
 
 mod checks;
 mod cursors;
+mod engine_contract;
 mod flink;
 mod http;
 mod ledger;

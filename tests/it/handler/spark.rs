@@ -1,16 +1,17 @@
 //! SPARK against a real standalone cluster: `make test-engines` starts it and names its folder in PROCESSION_TEST_SPARK.
 
-use crate::handler::flink::{http_get, proxy_without_answers};
-use crate::util::bench::{Bench, Ran};
+use crate::handler::engine_contract::{
+    Engine, assert_failed, assert_ten_rows, call, engine_contract, http_get, next_attempt,
+    with_params,
+};
+use crate::util::bench::Bench;
 use procession::domain::job::application::spark::SparkOptions;
 use procession::domain::job::application::{ApplicationCall, application_key};
 use procession::domain::job::body::HttpHost;
 use procession::domain::job::outcome::{AttemptEnd, Stream};
-use procession::domain::job::{ParamMode, ParamType};
 use procession::handler::{StopReason, StoredApplication};
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const NOT_HERE: &str = "make test-engines names the folder of a cluster in PROCESSION_TEST_SPARK";
@@ -23,7 +24,10 @@ struct Cluster {
     home: String,
 }
 
-impl Cluster {
+impl Engine for Cluster {
+    const SUBMISSION: &'static str = "/submissions/create ";
+    const FORGET: &'static str = "restart-master";
+
     fn find() -> Self {
         let folder = std::env::var("PROCESSION_TEST_SPARK").expect(NOT_HERE);
         let read = |name: &str| {
@@ -33,12 +37,41 @@ impl Cluster {
         Self { url: read("url"), ui: read("ui"), home: read("home"), folder }
     }
 
-    /// A task that runs the probe: ten rows in two tasks, so many milliseconds each row.
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// Its rows are in two tasks.
     fn probe(&self, how: &str, millis: u32) -> Bench {
         let file = format!("{}/probe.jar", self.folder);
         with_params(task(&self.url, Some(&self.ui), &file), how, millis)
     }
 
+    async fn is_running(&self, key: &str) {
+        for _ in 0..900 {
+            if self.applications(key).await == ["RUNNING"] {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{key} does not run: {:?}", self.applications(key).await);
+    }
+
+    async fn count(&self, key: &str) -> usize {
+        self.applications(key).await.len()
+    }
+
+    async fn is_stopped(&self, key: &str, stored: Option<&str>) -> bool {
+        let state = self.state(stored.expect("its id")).await;
+        state == "KILLED" && self.applications(key).await != ["RUNNING"]
+    }
+}
+
+impl Cluster {
     /// The probe by `spark-submit` on this machine.
     fn submit(&self, how: &str, millis: u32) -> Bench {
         let mut bench = self.probe(how, millis).not_isolated();
@@ -68,16 +101,6 @@ impl Cluster {
         named.filter_map(|app| app["state"].as_str().map(str::to_owned)).collect()
     }
 
-    async fn is_running(&self, name: &str) {
-        for _ in 0..900 {
-            if self.applications(name).await == ["RUNNING"] {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("{name} does not run: {:?}", self.applications(name).await);
-    }
-
     async fn state(&self, id: &str) -> String {
         let all = self.listing().await;
         let lists = [&all["activedrivers"], &all["completeddrivers"]];
@@ -87,15 +110,7 @@ impl Cluster {
     }
 }
 
-fn with_params(bench: Bench, how: &str, millis: u32) -> Bench {
-    let millis = millis.to_string();
-    bench.param("how", ParamMode::In, ParamType::Text, Some(how)).param(
-        "millis",
-        ParamMode::In,
-        ParamType::Int,
-        Some(&millis),
-    )
-}
+engine_contract!(Cluster, "needs a Spark cluster: make test-engines");
 
 fn task(url: &str, ui: Option<&str>, file: &str) -> Bench {
     let mut bench = Bench::new("SPARK");
@@ -125,28 +140,6 @@ fn task(url: &str, ui: Option<&str>, file: &str) -> Bench {
         poll_sec: 1,
     }));
     bench
-}
-
-fn call(bench: &mut Bench) -> &mut ApplicationCall {
-    bench.task.job.application.as_mut().expect("a call")
-}
-
-/// The same run as the next attempt, after the worker of the last one died.
-fn next_attempt(cluster: &Cluster, key: &str, millis: u32) -> Bench {
-    let mut bench = cluster.probe("ok", millis);
-    bench.task.idem_key = key.to_owned();
-    (bench.task.attempt, bench.task.is_unresolved) = (2, true);
-    bench
-}
-
-fn assert_failed(ran: &Ran, cause: &str) {
-    assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{}\n{}", ran.message(), ran.text());
-    assert!(ran.message().contains(cause), "{cause} in {}", ran.message());
-}
-
-fn assert_ten_rows(ran: &Ran) {
-    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}\n{}", ran.message(), ran.text());
-    assert_eq!(ran.value("rows"), "10");
 }
 
 #[tokio::test]
@@ -187,28 +180,8 @@ async fn a_job_runs_and_hands_on_what_it_printed() {
 
 #[tokio::test]
 #[ignore = "needs a Spark cluster: make test-engines"]
-async fn a_failure_says_its_cause_and_a_retry_is_another_driver() {
+async fn a_file_that_is_no_jar_fails_with_the_words_of_java() {
     let cluster = Cluster::find();
-    let bench = cluster.probe("fail", 10);
-    let key = bench.task.idem_key.clone();
-    let ran = bench.run().await;
-    assert_failed(&ran, "java.lang.IllegalStateException: ledger out of balance: 0.01");
-    assert_eq!(ran.value("application_state"), "FAILED");
-    let log = ran.of(Stream::Stderr).join("\n");
-    assert!(log.contains("at SparkProbe."), "{log}");
-    let mut retry = next_attempt(&cluster, &key, 10);
-    retry.task.is_unresolved = false;
-    assert_ten_rows(&retry.run().await);
-    assert_eq!(cluster.applications(&key).await.len(), 2);
-}
-
-#[tokio::test]
-#[ignore = "needs a Spark cluster: make test-engines"]
-async fn a_wrong_class_and_a_file_that_is_no_jar_fail_with_the_words_of_java() {
-    let cluster = Cluster::find();
-    let mut bench = cluster.probe("ok", 10);
-    call(&mut bench).main_class = Some("Nope".to_owned());
-    assert_failed(&bench.run().await, "java.lang.ClassNotFoundException: Nope");
     let text = tempfile::NamedTempFile::with_suffix(".jar").expect("a file");
     std::fs::write(text.path(), "no jar").expect("a file");
     let mut bench = cluster.probe("ok", 10);
@@ -227,23 +200,6 @@ async fn a_python_file_runs_as_a_driver() {
     assert_eq!(cluster.applications(&key).await, ["FINISHED"]);
     let bench = with_params(task(&cluster.url, Some(&cluster.ui), file), "fail", 10);
     assert_failed(&bench.run().await, "ValueError: ledger out of balance: 0.01");
-}
-
-#[tokio::test]
-#[ignore = "needs a Spark cluster: make test-engines"]
-async fn a_job_that_is_stopped_is_proven_gone() {
-    let cluster = Cluster::find();
-    for (reason, end) in
-        [(StopReason::Killed, AttemptEnd::Killed), (StopReason::TimedOut, AttemptEnd::TimedOut)]
-    {
-        let bench = cluster.probe("ok", 60_000);
-        let (key, claim) = (bench.task.idem_key.clone(), bench.claim.clone());
-        let ran = bench.stop_when(reason, cluster.is_running(&key)).await;
-        assert_eq!(ran.outcome.end, end, "{}", ran.message());
-        let stored = claim.3.lock().expect("a lock").clone().expect("an id");
-        assert_eq!(cluster.state(&stored.id).await, "KILLED");
-        assert_ne!(cluster.applications(&key).await, ["RUNNING"]);
-    }
 }
 
 #[tokio::test]
@@ -267,7 +223,7 @@ async fn what_no_worker_has_room_for_waits_and_can_be_stopped() {
 
 #[tokio::test]
 #[ignore = "needs a Spark cluster: make test-engines"]
-async fn after_a_crash_the_next_attempt_goes_on_with_the_same_driver() {
+async fn without_a_web_page_a_driver_is_found_by_its_stored_id_alone() {
     let cluster = Cluster::find();
     let bench = cluster.probe("ok", 1_500);
     let (key, claim) = (bench.task.idem_key.clone(), bench.claim.clone());
@@ -275,11 +231,7 @@ async fn after_a_crash_the_next_attempt_goes_on_with_the_same_driver() {
         ran = bench.run() => panic!("it ended: {}", ran.message()),
         () = cluster.is_running(&key) => {}
     }
-    // Its id was not stored: the crash came before. It is found by its key.
-    let ran = next_attempt(&cluster, &key, 1_500).run().await;
-    assert_ten_rows(&ran);
     let stored = claim.3.lock().expect("a lock").clone().expect("an id");
-    assert_eq!(ran.value("application_id"), stored.id);
     // By its id, where no web page can be read.
     let mut last = next_attempt(&cluster, &key, 1_500);
     last.task.host.as_mut().expect("a host").ui_url = None;
@@ -287,7 +239,7 @@ async fn after_a_crash_the_next_attempt_goes_on_with_the_same_driver() {
     let ran = last.run().await;
     assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     assert_eq!(ran.value("application_id"), stored.id);
-    // Neither: then it is not known, also when it may run again.
+    // Without its id: then it is not known, also when it may run again.
     let mut blind = next_attempt(&cluster, &key, 1_500);
     blind.task.host.as_mut().expect("a host").ui_url = None;
     blind.task.job.idempotent = true;
@@ -295,55 +247,6 @@ async fn after_a_crash_the_next_attempt_goes_on_with_the_same_driver() {
     assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
     assert!(ran.message().contains("has no ui_url"), "{}", ran.message());
     assert_eq!(cluster.applications(&key).await.len(), 1);
-}
-
-#[tokio::test]
-#[ignore = "needs a Spark cluster: make test-engines"]
-async fn what_a_dead_worker_left_is_ended() {
-    let cluster = Cluster::find();
-    let bench = cluster.probe("ok", 60_000);
-    let (key, claim) = (bench.task.idem_key.clone(), bench.claim.clone());
-    tokio::select! {
-        ran = bench.run() => panic!("it ended: {}", ran.message()),
-        () = cluster.is_running(&key) => {}
-    }
-    let mut orphan = cluster.probe("ok", 1);
-    orphan.task.idem_key = key;
-    let ran = orphan.end_orphan().await;
-    assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.message());
-    let stored = claim.3.lock().expect("a lock").clone().expect("an id");
-    assert_eq!(cluster.state(&stored.id).await, "KILLED");
-}
-
-#[tokio::test]
-#[ignore = "needs a Spark cluster: make test-engines"]
-async fn what_is_not_found_after_a_crash_is_unknown_unless_it_may_run_again() {
-    let cluster = Cluster::find();
-    let bench = next_attempt(&cluster, &format!("never/{}", uuid::Uuid::new_v4()), 10);
-    let key = bench.task.idem_key.clone();
-    let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
-    assert!(ran.message().contains("knows no application of an earlier attempt"));
-    assert!(cluster.applications(&key).await.is_empty());
-    let mut bench = next_attempt(&cluster, &key, 10);
-    bench.task.job.idempotent = true;
-    assert_ten_rows(&bench.run().await);
-    assert_eq!(cluster.applications(&key).await.len(), 1);
-}
-
-#[tokio::test]
-#[ignore = "needs a Spark cluster: make test-engines"]
-async fn a_submission_whose_answer_is_lost_is_found_and_not_made_twice() {
-    let cluster = Cluster::find();
-    let (proxy, was_cut) = proxy_without_answers(&cluster.url, "/submissions/create ").await;
-    let mut bench = cluster.probe("ok", 10);
-    bench.task.host.as_mut().expect("a host").base_url = proxy;
-    let key = bench.task.idem_key.clone();
-    let ran = bench.run().await;
-    assert!(was_cut.load(Ordering::SeqCst), "no answer was lost");
-    assert_ten_rows(&ran);
-    assert!(ran.text().contains("the submission has arrived"), "{}", ran.text());
-    assert_eq!(cluster.applications(&key).await, ["FINISHED"]);
 }
 
 #[tokio::test]
@@ -367,23 +270,4 @@ async fn spark_submit_on_this_machine_ends_with_its_attempt() {
     let ran = bench.stop_when(StopReason::Killed, started).await;
     assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.message());
     assert!(!is_there(), "the driver is gone");
-}
-
-#[tokio::test]
-#[ignore = "needs a Spark cluster: make test-engines"]
-async fn zz_a_driver_that_the_master_forgot_is_unknown() {
-    let cluster = Cluster::find();
-    let bench = cluster.probe("ok", 60_000);
-    let key = bench.task.idem_key.clone();
-    let restarted = async {
-        cluster.is_running(&key).await;
-        let folder = cluster.folder.clone();
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/test-engines.sh");
-        let restart = move || Command::new(script).args(["restart-master", &folder]).status();
-        let status = tokio::task::spawn_blocking(restart).await.expect("a thread");
-        assert!(status.expect("the script").success());
-    };
-    let (ran, ()) = tokio::join!(bench.run(), restarted);
-    assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}\n{}", ran.message(), ran.text());
-    assert!(ran.message().contains("it was started anew"), "{}", ran.message());
 }

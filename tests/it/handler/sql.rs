@@ -31,7 +31,7 @@ async fn transaction_modes_undo_what_they_promise() {
                     ran.message()
                 );
                 assert!(
-                    ran.text().contains("statement 2 (line 2): 1 rows changed in "),
+                    ran.text().contains("statement 2 (line 2): 1 row changed in "),
                     "{}",
                     ran.text()
                 );

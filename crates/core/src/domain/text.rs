@@ -4,10 +4,10 @@
 //! (error 1300) and text longer than the column (error 1406). Each of these left a job RUNNING forever in the systems
 //! that we studied.
 
-/// Maximum length of a stored `error_message` in bytes; MySQL's TEXT holds 65,535.
 pub mod did_you_mean;
 pub mod lang;
 
+/// Maximum length of a stored `error_message` in bytes; MySQL's TEXT holds 65,535.
 pub const MESSAGE_MAX: usize = 16_000;
 /// Maximum length of a stored log line in bytes.
 pub const LINE_MAX: usize = 8_000;
@@ -34,6 +34,15 @@ pub fn truncate_text(text: &str, max: usize) -> String {
     }
     let cut = text.floor_char_boundary(max.saturating_sub(40));
     format!("{} … [{} bytes more]", &text[..cut], text.len() - cut)
+}
+
+/// A number with its noun: `1 row`, `2 rows`, `3 dependencies`.
+pub fn count_words(number: u64, thing: &str) -> String {
+    match (number, thing.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o']))) {
+        (1, _) => format!("1 {thing}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) => format!("{number} {thing}s"),
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Control-M, as its Automation API writes and reads it (JSON), or in the XML of older releases: a folder is a group, or one for
 //! each set of days on which its jobs run, and events become dependencies.
 //! Story order: keys, days (on which days), variables (`%%NAME`), body (what a job runs), actions (what follows its end), events
-//! (what waits for what), xml (older files, as the same maps).
+//! (which are added and waited for), job_flow (what runs after what), xml (older files, as the same maps).
 
 mod actions;
 mod body;
 mod days;
 mod events;
+mod job_flow;
 pub(super) mod keys;
 mod variables;
 mod xml;
@@ -14,21 +15,20 @@ mod xml;
 use crate::definition::{Located, NodeValue, SourceNode};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
-use crate::domain::job::trigger_rule::{EdgeCondition, TriggerRule};
 use crate::domain::schedule::misfire::MisfirePolicy;
 use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::read_zone;
 use crate::domain::schedule::trigger::TriggerWords;
 use crate::import::Given;
-use crate::import::body::{failing, text};
+use crate::import::body::text;
 use crate::import::draft::{Draft, LONGEST_SEC};
 use crate::import::keys::{KnownKey, check_keys};
-use crate::import::note::{BilingualSentence, ImportOrigin, Level};
+use crate::import::note::{ImportOrigin, Level};
 use crate::import::schedule::SourceScheduleState;
 use crate::import::tally::{CountedKind, ItemId};
 use crate::import::tree::{entries, get, list, origin, tree, word};
 use days::CtmDays;
-use events::AwaitedEvent;
+use job_flow::CtmFlows;
 use std::collections::BTreeMap;
 
 /// A job with its context.
@@ -259,44 +259,8 @@ fn read_job<'a>(
 
 /// Creates the groups, jobs, dependencies and schedules of all folders.
 fn make_definitions(folders: &[CtmFolder<'_>], profiles: &body::Profiles, draft: &mut Draft) {
-    let mut made: Vec<Vec<ConvertedJob>> = Vec::new();
-    let mut defs: Vec<Vec<JobDef>> = Vec::new();
-    for folder in folders {
-        let (of_folder, of_jobs) = make_jobs(folder, profiles, draft);
-        made.push(of_folder);
-        defs.push(of_jobs);
-    }
-    let adders = events::Adders::read_adders(folders, &made);
-    for (folder, (made, defs)) in folders.iter().zip(made.iter().zip(defs)) {
-        for (job, (made, def)) in folder.jobs.iter().zip(made.iter().zip(defs)) {
-            draft.resume_item(job.item);
-            let def = connect(job, made, def, &adders, draft);
-            draft.push(def);
-        }
-        draft.end_item();
-        let by_name = |name: &str| {
-            let at = folder.jobs.iter().position(|job| job.name == name);
-            at.map(|at| &made[at])
-        };
-        for (before, after) in &folder.flows {
-            match (by_name(before), by_name(after)) {
-                (Some(before), Some(after)) => events::join_jobs(
-                    after,
-                    before,
-                    &EdgeCondition::Success,
-                    &AwaitedEvent::same_day(""),
-                    draft,
-                ),
-                (None, _) | (_, None) => {
-                    let said = (
-                        format!("its flow names {before} and {after}, of which one is not there"),
-                        format!("流程引用了 {before} 和 {after},其中之一不存在"),
-                    );
-                    draft.note(Level::LeftOut, &folder.at, folder.name, said, ("", ""));
-                }
-            }
-        }
-    }
+    let made = folders.iter().map(|folder| make_jobs(folder, profiles, draft)).collect();
+    CtmFlows::read_flows(folders, made, draft).push_jobs(draft);
     note_whole(folders, draft);
 }
 
@@ -305,9 +269,9 @@ fn make_jobs(
     folder: &CtmFolder<'_>,
     profiles: &body::Profiles,
     draft: &mut Draft,
-) -> (Vec<ConvertedJob>, Vec<JobDef>) {
+) -> Vec<(ConvertedJob, JobDef)> {
     let mut groups: BTreeMap<String, GroupCode> = BTreeMap::new();
-    let (mut made, mut defs) = (Vec::new(), Vec::new());
+    let mut made = Vec::new();
     for job in &folder.jobs {
         let key = job.days.group_key(&job.name);
         let group = match groups.get(&key) {
@@ -326,8 +290,7 @@ fn make_jobs(
         draft.resume_item(job.item);
         let def = body::make_job(job, &group, profiles, draft);
         let is_cyclic = job.days.is_cyclic();
-        made.push(ConvertedJob { code: def.code.clone(), group, is_cyclic });
-        defs.push(def);
+        made.push((ConvertedJob { code: def.code.clone(), group, is_cyclic }, def));
     }
     draft.end_item();
     if groups.len() > 1 {
@@ -344,7 +307,7 @@ fn make_jobs(
         );
         draft.note(Level::Differs, &folder.at, folder.name, said, ("", ""));
     }
-    (made, defs)
+    made
 }
 
 fn make_group(
@@ -429,63 +392,6 @@ fn schedule(
         };
         draft.schedule(&folder.at, words, firing);
     }
-}
-
-/// Adds the dependencies of a job.
-fn connect(
-    job: &CtmJob<'_>,
-    made: &ConvertedJob,
-    mut def: JobDef,
-    adders: &events::Adders,
-    draft: &mut Draft,
-) -> JobDef {
-    let waits = match events::waits(job) {
-        Ok(waits) => waits,
-        Err(why) => return failing(draft, &job.at, def, &why),
-    };
-    if made.is_cyclic && !waits.list.is_empty() {
-        let why = BilingualSentence::from((
-            "it runs several times a day and waits for events: here such a job is a group of its own, whose batches have no day",
-            "循环作业同时等待事件:此处循环作业单独成组,其批次没有日期,无法等待",
-        ));
-        return failing(draft, &job.at, def, &why);
-    }
-    let mut is_any = waits.is_any;
-    for wait in &waits.list {
-        let found = adders.of_event(&wait.event);
-        if found.is_empty() {
-            events::wait_by_hand(job, made, wait, draft);
-            continue;
-        }
-        if found.len() > 1 && waits.list.len() == 1 {
-            is_any = true;
-        } else if found.len() > 1 {
-            let said = (
-                format!(
-                    "event {} is added by {} jobs, of which one was enough there; here all of them must end",
-                    wait.event,
-                    found.len()
-                ),
-                format!(
-                    "事件 {} 由 {} 个作业添加,原系统中其一即可;此处须全部结束",
-                    wait.event,
-                    found.len()
-                ),
-            );
-            draft.note(Level::Look, &job.at, made.code.as_str(), said, ("", ""));
-        }
-        for (adder, when) in found {
-            if adder.is_cyclic {
-                events::wait_by_hand(job, made, wait, draft);
-            } else {
-                events::join_jobs(made, adder, when, wait, draft);
-            }
-        }
-    }
-    if is_any {
-        def.trigger_rule = TriggerRule::OneSuccess;
-    }
-    def
 }
 
 /// Reports what concerns all folders.

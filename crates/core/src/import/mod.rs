@@ -4,7 +4,7 @@
 //! Story order: note (what is said), keys and columns (what source formats say), name (titles become codes), draft
 //! (what is gathered), schedule (when it fires, under which numbers), tally (what was read, and what became of it),
 //! finish (sound, and as text), report (for people); what systems share: body, sql_statement, routine_parameters,
-//! scheduler_source, interval, time_fields, step_flow, live_zone, exported_rows, xml; then one file per system.
+//! scheduler_source, interval, time_fields, step_flow, step_jobs, live_zone, exported_rows, xml; then one file per system.
 
 mod airflow;
 mod azkaban;
@@ -34,6 +34,7 @@ mod scheduler_source;
 mod sql_server;
 mod sql_statement;
 mod step_flow;
+mod step_jobs;
 mod tally;
 #[cfg(test)]
 mod tests;

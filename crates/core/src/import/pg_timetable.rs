@@ -7,8 +7,7 @@ pub(super) mod tables;
 pub(super) mod task;
 
 use crate::definition::SourceNode;
-use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::EdgeCondition;
+use crate::domain::id::GroupCode;
 use crate::domain::schedule::TimingWords;
 use crate::domain::schedule::cron::Cron;
 use crate::domain::schedule::misfire::MisfirePolicy;
@@ -20,6 +19,7 @@ use crate::import::draft::Draft;
 use crate::import::keys::{KnownKey, check_keys, read_key};
 use crate::import::note::{ImportOrigin, Level};
 use crate::import::schedule::SourceScheduleState;
+use crate::import::step_jobs::{FlowPlace, push_chain};
 use crate::import::tally::CountedKind;
 use crate::import::tree::{get, is_yes, items, number, origin, tree, word};
 
@@ -91,28 +91,19 @@ fn chain(chain: &SourceNode, draft: &mut Draft) -> Option<GroupCode> {
     {
         made.batch_timeout_sec = u32::try_from((limit + 999) / 1_000).ok();
     }
-    let mut before: Option<(JobCode, task::OnError)> = None;
+    let mut steps = Vec::new();
     let mut sql = 0;
     for (place, one) in (1..).zip(tasks) {
-        let Some((code, on_error, is_sql)) = task::make_task(one, &group, name, place, draft)
-        else {
-            continue;
-        };
-        sql += usize::from(is_sql);
-        if draft.defs.jobs.last().is_some_and(|job| !job.is_active) {
+        let Some(made) = task::make_task(one, &group, name, place, draft) else { continue };
+        sql += usize::from(made.step.job.sql.is_some());
+        if made.step.job.is_active {
+            steps.push((made.step, made.next_after));
+        } else {
             // The chain continues after it, and so do its successors here.
-            continue;
+            draft.push(made.step.job);
         }
-        if let Some((parent, after)) = &before {
-            let when = if *after == task::OnError::GoOn {
-                EdgeCondition::Done
-            } else {
-                EdgeCondition::Success
-            };
-            draft.depends(&code, parent, when);
-        }
-        before = Some((code, on_error));
     }
+    push_chain(steps, FlowPlace { group: &group, at: &at, title: name }, draft);
     draft.end_item();
     if sql > 1 {
         draft.note(

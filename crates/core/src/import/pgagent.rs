@@ -3,9 +3,8 @@
 
 mod times;
 
-use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
-use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::schedule::misfire::MisfirePolicy;
 use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
@@ -28,6 +27,8 @@ use crate::import::routine_parameters::{
 use crate::import::schedule::SourceScheduleState;
 use crate::import::scheduler_source::{ServerDatabase, set_sql};
 use crate::import::sql_statement::SqlForm;
+use crate::import::step_flow::StepEnd;
+use crate::import::step_jobs::{FlowPlace, StepJob, push_chain};
 use crate::import::tally::CountedKind;
 use chrono::{NaiveDate, NaiveTime, TimeDelta, WeekdaySet};
 use chrono_tz::Tz;
@@ -208,14 +209,8 @@ impl<'a> AgentJob<'a> {
             let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
             made.name = line.chars().filter(|c| !c.is_control()).take(200).collect();
         }
-        let mut before: Option<(JobCode, EdgeCondition)> = None;
-        for row in steps {
-            let Some((code, when)) = self.step(row, &group, draft) else { continue };
-            if let Some((parent, when)) = before.take() {
-                draft.depends(&code, &parent, when);
-            }
-            before = Some((code, when));
-        }
+        let chain = steps.into_iter().filter_map(|row| self.step(row, &group, draft)).collect();
+        push_chain(chain, FlowPlace { group: &group, at: &self.at, title: &self.title }, draft);
         for row in self.own(SCHEDULES, "jscjobid") {
             self.schedule(row, &group, draft);
         }
@@ -232,13 +227,13 @@ impl<'a> AgentJob<'a> {
         (!word.is_empty()).then(|| format!("class:{word}"))
     }
 
-    /// Converts a step: its code and the condition for the next step; `None` if the job skips it.
+    /// Converts a step: its job, and the end after which the next step runs; `None` if the job skips it.
     fn step(
         &self,
         row: &SchedulerRow,
         group: &GroupCode,
         draft: &mut Draft,
-    ) -> Option<(JobCode, EdgeCondition)> {
+    ) -> Option<(StepJob, StepEnd)> {
         let at = row_origin(STEPS, row.number("jstid").unwrap_or(0));
         let title = format!("{}_{}", self.title, row.trimmed_value("jstname"));
         draft.begin_item(CountedKind::Job, &at, &title);
@@ -288,9 +283,12 @@ impl<'a> AgentJob<'a> {
                 ("", ""),
             );
         }
-        let when = on_error(row, &at, code.as_str(), draft);
-        draft.push(job);
-        is_enabled.then_some((code, when))
+        if !is_enabled {
+            draft.push(job);
+            return None;
+        }
+        let end = on_error(row, &at, code.as_str(), draft);
+        Some((StepJob { job, at, name: row.trimmed_value("jstname").to_owned() }, end))
     }
 
     fn sql(
@@ -454,16 +452,11 @@ fn batch(row: &SchedulerRow, mut job: JobDef) -> Result<JobDef, BilingualSentenc
     Ok(job)
 }
 
-/// The condition under which the next step runs.
-fn on_error(
-    row: &SchedulerRow,
-    at: &ImportOrigin,
-    about: &str,
-    draft: &mut Draft,
-) -> EdgeCondition {
+/// The end of a step after which the next one runs.
+fn on_error(row: &SchedulerRow, at: &ImportOrigin, about: &str, draft: &mut Draft) -> StepEnd {
     let word = row.trimmed_value("jstonerror");
     if !["s", "i"].contains(&word) {
-        return EdgeCondition::Success;
+        return StepEnd::Succeeded;
     }
     let there = if word == "s" { "counts as a success" } else { "is ignored" };
     draft.note(
@@ -471,12 +464,13 @@ fn on_error(
         at, about,
         (
             format!(
-                "there its failure {there} and the job goes on: what comes after it runs in any case (when: done), and the \
-                 batch ends FAILED, where the job there ends well"
+                "there its failure {there} and the job goes on: what comes after it runs once it has run, however it ended \
+                 (when: done), and the batch ends FAILED, where the job there ends well"
             ),
-            "原系统忽略其失败并继续:其后的作业照常运行(when: done),但批次以 FAILED 结束,而原系统算作成功".to_owned(),
+            "原系统忽略其失败并继续:只要它运行过,其后的作业照常运行(when: done),但批次以 FAILED 结束,而原系统算作成功"
+                .to_owned(),
         ),
         ("", ""),
     );
-    EdgeCondition::Done
+    StepEnd::Ended
 }

@@ -7,21 +7,20 @@ mod steps;
 mod times;
 
 use crate::domain::id::GroupCode;
-use crate::domain::job::JobDef;
 use crate::domain::notification::recipient::Recipient;
 use crate::domain::schedule::misfire::MisfirePolicy;
 use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::source::scheduler_tables::SchedulerRow;
 use crate::import::Given;
-use crate::import::body::stand_in;
 use crate::import::columns::{RowPlace, check_columns};
 use crate::import::draft::Draft;
 use crate::import::exported_rows::{ExportedRow, ExportedTables, TableNames};
 use crate::import::keys::KnownKey;
 use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 use crate::import::schedule::SourceScheduleState;
-use crate::import::step_flow::{FlowFault, FlowPlan, StepCondition, StepEnd, StepFlow, StepRun};
+use crate::import::step_flow::{StepCondition, StepEnd, StepFlow, StepRun};
+use crate::import::step_jobs::{FlowPlace, StepJob, describe_fault, push_blocked, push_plan};
 use crate::import::tally::{CountedKind, ItemId};
 use chrono_tz::Tz;
 use times::{AgentClock, AgentSchedules, read_date, read_time};
@@ -295,7 +294,7 @@ impl<'a> AgentJob<'a> {
         rows: &[&ExportedRow],
         group: &GroupCode,
         draft: &mut Draft,
-    ) -> Vec<JobDef> {
+    ) -> Vec<StepJob> {
         let tags = self.tags();
         let mut jobs = Vec::new();
         for row in rows {
@@ -306,7 +305,7 @@ impl<'a> AgentJob<'a> {
             draft.begin_item(CountedKind::Job, &row.at, &title);
             let mut job = steps::make_step(row, group, &title, draft);
             job.tags.clone_from(&tags);
-            jobs.push(job);
+            jobs.push(StepJob { job, at: row.at.clone(), name: name.to_owned() });
         }
         draft.end_item();
         jobs
@@ -316,7 +315,7 @@ impl<'a> AgentJob<'a> {
     fn join_steps(
         &self,
         rows: &[&ExportedRow],
-        mut jobs: Vec<JobDef>,
+        jobs: Vec<StepJob>,
         group: &GroupCode,
         draft: &mut Draft,
     ) {
@@ -328,37 +327,25 @@ impl<'a> AgentJob<'a> {
             StepAction::Nowhere(id) => Some(*id),
             StepAction::Quit(_) | StepAction::GoTo(_) => None,
         });
-        let mut differs = false;
+        let title = self.title();
+        let place = FlowPlace { group, at: self.at(), title: &title };
         let plan = match (nowhere, start) {
             (Some(id), _) => Err(no_step(id)),
             (None, None) => Err(no_step(first)),
-            (None, Some(start)) => flow
-                .plan(&mut |runs| differs |= is_other_end(runs, &actions, start))
-                .map_err(|fault| fault_words(&fault, rows)),
+            (None, Some(_)) => flow.plan().map_err(|fault| describe_fault(&fault, &jobs)),
         };
-        match plan {
-            Ok(plan) => {
-                if differs || !plan.is_visited {
-                    self.note_other_end(group, draft);
-                }
-                push_plan(plan, jobs, rows, group, draft);
-            }
-            Err(why) => {
-                let title = format!("{}_flow", self.title());
-                draft.begin_item(CountedKind::Job, self.at(), &title);
-                let before = stand_in(draft, self.at(), group, &title, &why);
-                let mut parent = before.code.clone();
-                draft.push(before);
-                for job in jobs.drain(..) {
-                    draft.resume_job(&job.code);
-                    let code = job.code.clone();
-                    draft.push(job);
-                    draft.depends(&code, &parent, StepEnd::Succeeded.condition());
-                    parent = code;
-                }
-                draft.end_item();
-            }
+        let (plan, start) = match (plan, start) {
+            (Ok(plan), Some(start)) => (plan, start),
+            (Err(why), _) => return push_blocked(&why, jobs, place, draft),
+            (Ok(_), None) => return,
+        };
+        let mut differs = false;
+        let is_visited =
+            flow.visit_runs(&mut |runs| differs |= is_other_end(runs, &actions, start));
+        if differs || !is_visited {
+            self.note_other_end(group, draft);
         }
+        push_plan(plan, jobs, place, draft);
     }
 
     fn note_other_end(&self, group: &GroupCode, draft: &mut Draft) {
@@ -475,7 +462,7 @@ fn step_actions(rows: &[&ExportedRow]) -> Vec<[StepAction; 2]> {
 
 /// Which step starts after which end of another one.
 fn step_flow(actions: &[[StepAction; 2]], start: Option<usize>) -> StepFlow {
-    let mut flow = StepFlow { ways: vec![Vec::new(); actions.len()] };
+    let mut flow = StepFlow::of_ways(vec![Vec::new(); actions.len()]);
     if let Some(start) = start {
         flow.ways[start].push(Vec::new());
     }
@@ -503,30 +490,6 @@ fn no_step(id: i64) -> BilingualSentence {
     )
 }
 
-fn fault_words(fault: &FlowFault, rows: &[&ExportedRow]) -> BilingualSentence {
-    let id = |at: &usize| rows[*at].row.trimmed_value("step_id").to_owned();
-    match fault {
-        FlowFault::Circle(steps) => {
-            let all: Vec<String> = steps.iter().map(id).collect();
-            let all = all.join(", ");
-            BilingualSentence::new(
-                format!(
-                    "its steps go round in a circle ({all}); a job here runs once in a batch: write the repetition as retry_count"
-                ),
-                format!("其步骤形成循环({all});此处每个作业在批次中只运行一次:请改用 retry_count"),
-            )
-        }
-        FlowFault::NotSayable(at) => BilingualSentence::new(
-            format!("when its step {} runs cannot be said by dependencies here", id(at)),
-            format!("步骤 {} 的运行条件无法用此处的依赖表达", id(at)),
-        ),
-        FlowFault::TooMany => BilingualSentence::from((
-            "there are too many ways through its steps to be sure that the same ones run",
-            "其步骤的走法过多,无法确认运行的步骤一致",
-        )),
-    }
-}
-
 /// Whether the job ended other there than a batch does, which fails when a step fails.
 fn is_other_end(runs: &[StepRun], actions: &[[StepAction; 2]], start: usize) -> bool {
     let mut at = start;
@@ -550,50 +513,4 @@ fn is_other_end(runs: &[StepRun], actions: &[[StepAction; 2]], start: usize) -> 
         }
     }
     false
-}
-
-/// Pushes the jobs of a plan with their dependencies.
-fn push_plan(
-    plan: FlowPlan,
-    jobs: Vec<JobDef>,
-    rows: &[&ExportedRow],
-    group: &GroupCode,
-    draft: &mut Draft,
-) {
-    let mut jobs: Vec<Option<JobDef>> = jobs.into_iter().map(Some).collect();
-    for step in &plan.never {
-        let Some(mut job) = jobs[*step].take() else { continue };
-        draft.resume_job(&job.code);
-        job.is_active = false;
-        let said =
-            ("no action leads to it, so it is not active here", "没有动作指向该步骤,此处为未启用");
-        draft.note(Level::Differs, &rows[*step].at, job.code.as_str(), said, ("", ""));
-        draft.push(job);
-    }
-    let mut codes = Vec::new();
-    for node in &plan.nodes {
-        let mut job = match node.step.and_then(|step| jobs[step].take()) {
-            Some(job) => {
-                draft.resume_job(&job.code);
-                job
-            }
-            None => {
-                // A junction is no step of the source, so it is not counted apart.
-                let at = &rows[node.of_step].at;
-                let name = format!("before_{}", rows[node.of_step].row.trimmed_value("step_name"));
-                if let Some(job) = &jobs[node.of_step] {
-                    draft.resume_job(&job.code);
-                }
-                draft.job(at, group, &format!("{group}_{name}"), "NOOP")
-            }
-        };
-        job.trigger_rule = node.rule;
-        codes.push(job.code.clone());
-        let code = job.code.clone();
-        draft.push(job);
-        for edge in &node.edges {
-            draft.depends(&code, &codes[edge.node], edge.end.condition());
-        }
-    }
-    draft.end_item();
 }

@@ -1,19 +1,22 @@
-//! Steps that start by the ends of other steps, as jobs: edges and rules under which the same steps run. Each way through the
-//! steps is tried against the rules of [`trigger_rule`](crate::domain::job::trigger_rule); what would run other steps is refused.
-//! Story order: what a flow is, its order, plans of jobs (plain, then with junctions), the comparison.
+//! Steps that start by the ends of other steps, as jobs: edges and rules under which the same steps run. Another scheduler starts
+//! a step after the end of a step that ran; here a job that never ran (UPSTREAM_FAILED, SKIPPED) has an end as well, so that an
+//! edge alone may start what did not run there.
+//! Story order: what a flow is, its order, plans of jobs, junctions (plans by construction), comparison (plans by trial).
 
-use crate::domain::job::queue::QueueStatus;
-use crate::domain::job::trigger_rule::{
-    EdgeCondition, EdgeTally, TriggerDecision, TriggerRule, evaluate_edge,
-};
-use std::collections::BTreeSet;
+mod comparison;
+mod junctions;
+#[cfg(test)]
+mod tests;
 
-/// Most ways through a flow that are tried.
-const WAYS_MAX: usize = 20_000;
+use crate::domain::job::trigger_rule::{EdgeCondition, TriggerRule};
+use comparison::Comparison;
+use junctions::plan_junctions;
+use std::collections::{BTreeMap, BTreeSet};
+
 /// Most ends of one way that are taken apart.
 const ENDS_MAX: usize = 4;
-/// Most steps of one flow.
-const STEPS_MAX: usize = 500;
+/// Most steps of a flow whose ways are tried.
+const TRIED_STEPS_MAX: usize = 500;
 
 /// What has to become of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +41,18 @@ pub(crate) type StartWay = Vec<StepCondition>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StepFlow {
     pub(crate) ways: Vec<Vec<StartWay>>,
+    /// Steps that are conditions on other batches and no jobs: they have the start as their way, and others wait for their
+    /// success.
+    pub(crate) outside: BTreeMap<usize, OutsideStep>,
+}
+
+/// How a condition on another batch behaves when it does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutsideStep {
+    /// It may be decided that it does not hold; otherwise its job waits.
+    pub(crate) may_skip: bool,
+    /// What waits for it does not run, whatever else it waits for.
+    pub(crate) blocks: bool,
 }
 
 /// A job of a plan.
@@ -103,8 +118,14 @@ pub(crate) struct FlowPlan {
     pub(crate) never: Vec<usize>,
     /// Steps that several ways may reach in one run.
     pub(crate) joined: BTreeSet<usize>,
-    /// Whether every way was visited: there were not too many.
-    pub(crate) is_visited: bool,
+}
+
+/// Jobs that run the same steps, except for some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JunctionPlan {
+    pub(crate) nodes: Vec<FlowNode>,
+    /// Steps that might run although they did not there.
+    pub(crate) unproven: Vec<usize>,
 }
 
 /// Why there is no plan.
@@ -119,40 +140,76 @@ pub(crate) enum FlowFault {
 }
 
 impl StepFlow {
-    /// Jobs that run the same steps as this flow, whatever the end of each; `visit` gets what became of the steps in each way.
-    pub(crate) fn plan(&self, visit: &mut dyn FnMut(&[StepRun])) -> Result<FlowPlan, FlowFault> {
-        if self.ways.len() > STEPS_MAX {
-            return Err(FlowFault::TooMany);
-        }
+    /// A flow without conditions on other batches.
+    pub(crate) fn of_ways(ways: Vec<Vec<StartWay>>) -> Self {
+        Self { ways, ..Self::default() }
+    }
+
+    /// Steps one after the other: each after this end of the one before it.
+    pub(crate) fn of_chain(ends: &[StepEnd]) -> Self {
+        let way = |step: usize| match step.checked_sub(1) {
+            Some(before) => vec![vec![StepCondition { step: before, end: ends[before] }]],
+            None => vec![Vec::new()],
+        };
+        Self::of_ways((0..ends.len()).map(way).collect())
+    }
+
+    /// Jobs that run the same steps as this flow, whatever the end of each. The plan with the fewest jobs is taken: each way
+    /// through the steps is tried with it, or it is right by its construction.
+    pub(crate) fn plan(&self) -> Result<FlowPlan, FlowFault> {
         let flow = self.without_unreachable();
         let order = flow.order()?;
         let flow = flow.with_starts_alone();
         let never: Vec<usize> = (0..flow.ways.len()).filter(|s| flow.ways[*s].is_empty()).collect();
+        let may_try = flow.ways.len() <= TRIED_STEPS_MAX;
         let mut failed = FlowFault::TooMany;
-        let plans: [&dyn Fn() -> Option<Vec<FlowNode>>; 3] =
-            [&|| flow.plain_nodes(&order), &|| Some(flow.junction_nodes(&order)), &|| {
-                Some(flow.with_both_ends().junction_nodes(&order))
+        let plain = |flow: &Self| Some((flow.plain_nodes(&order)?, flow.wants_successes()));
+        let junctions = |flow: &Self| {
+            let made = plan_junctions(flow, &order);
+            Some((made.nodes, made.unproven.is_empty()))
+        };
+        let plans: [&dyn Fn() -> Option<(Vec<FlowNode>, bool)>; 3] =
+            [&|| plain(&flow), &|| junctions(&flow), &|| {
+                junctions(&flow.with_both_ends()).map(|(nodes, _)| (nodes, false))
             }];
         for plan in plans {
-            let Some(nodes) = plan() else { continue };
+            let Some((nodes, is_proven)) = plan() else { continue };
             let mut comparison = Comparison::new(&flow, &order, &nodes);
-            let result = if flow.wants_successes() { Ok(()) } else { comparison.compare() };
-            match result {
-                Ok(()) => {
-                    let joined = comparison.joined.clone();
-                    let is_visited = comparison.visit_all(visit);
-                    return Ok(FlowPlan { nodes, never, joined, is_visited });
+            let tried = if may_try { comparison.compare() } else { Err(FlowFault::TooMany) };
+            match tried {
+                Err(fault) if !is_proven || fault != FlowFault::TooMany => failed = fault,
+                Ok(()) | Err(_) => {
+                    let joined = comparison.into_joined();
+                    return Ok(FlowPlan { nodes, never, joined });
                 }
-                Err(fault) => failed = fault,
             }
         }
         Err(failed)
     }
 
+    /// A plan by construction alone, for flows of any size.
+    pub(crate) fn plan_junctions(&self) -> Result<JunctionPlan, FlowFault> {
+        let flow = self.without_unreachable();
+        let order = flow.order()?;
+        let flow = flow.with_starts_alone();
+        let mut made = plan_junctions(&flow, &order);
+        made.unproven.extend((0..flow.ways.len()).filter(|s| flow.ways[*s].is_empty()));
+        Ok(made)
+    }
+
+    /// Calls `visit` with what became of the steps in each way through them; false when there are too many.
+    pub(crate) fn visit_runs(&self, visit: &mut dyn FnMut(&[StepRun])) -> bool {
+        let flow = self.without_unreachable();
+        let Ok(order) = flow.order() else { return false };
+        Comparison::new(&flow.with_starts_alone(), &order, &[]).visit_all(visit)
+    }
+
     /// Whether each step waits for successes and nothing else, which is what dependencies do without further rules.
     fn wants_successes(&self) -> bool {
         let mut all = self.ways.iter().flatten().flatten();
-        all.all(|one| one.end == StepEnd::Succeeded) && self.ways.iter().all(|ways| ways.len() < 2)
+        all.all(|one| one.end == StepEnd::Succeeded)
+            && self.ways.iter().all(|ways| ways.len() < 2)
+            && self.outside.values().all(|one| one.blocks && !one.may_skip)
     }
 
     /// Ways through steps that never start, or that contradict themselves, are none.
@@ -163,15 +220,17 @@ impl StepFlow {
             sound.dedup();
             sound
         });
-        let mut flow = Self { ways: sound.collect() };
+        let mut flow = Self { ways: sound.collect(), ..self.clone() };
         let mut is_reached = vec![false; flow.ways.len()];
         loop {
             let before = is_reached.clone();
             for (step, ways) in flow.ways.iter().enumerate() {
                 let is_open = |way: &StartWay| {
-                    way.iter().all(|one| before.get(one.step).copied().unwrap_or(false))
+                    way.iter().all(|one| is_reached.get(one.step).copied().unwrap_or(false))
                 };
-                is_reached[step] |= ways.iter().any(is_open);
+                if !is_reached[step] && ways.iter().any(is_open) {
+                    is_reached[step] = true;
+                }
             }
             if before == is_reached {
                 break;
@@ -210,7 +269,8 @@ impl StepFlow {
             }
             made
         };
-        Self { ways: self.ways.iter().map(|ways| ways.iter().flat_map(both).collect()).collect() }
+        let ways = self.ways.iter().map(|ways| ways.iter().flat_map(both).collect()).collect();
+        Self { ways, ..self.clone() }
     }
 
     /// The start of the whole needs nothing else.
@@ -223,99 +283,56 @@ impl StepFlow {
         self
     }
 
-    /// Steps that run at all, each after those that it waits for.
+    /// Steps that run at all, each after those that it waits for; of those that are free, the first.
     fn order(&self) -> Result<Vec<usize>, FlowFault> {
-        let all: Vec<usize> = (0..self.ways.len()).filter(|s| !self.ways[*s].is_empty()).collect();
+        let mut waits: Vec<usize> = vec![0; self.ways.len()];
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.ways.len()];
+        for (step, ways) in self.ways.iter().enumerate() {
+            let before: BTreeSet<usize> = ways.iter().flatten().map(|one| one.step).collect();
+            waits[step] = before.len();
+            for one in before {
+                children[one].push(step);
+            }
+        }
+        let runs = |step: &usize| !self.ways[*step].is_empty();
+        let all: Vec<usize> = (0..self.ways.len()).filter(runs).collect();
+        let mut free: BTreeSet<usize> = all.iter().copied().filter(|s| waits[*s] == 0).collect();
         let mut order: Vec<usize> = Vec::new();
-        while order.len() < all.len() {
-            let is_free = |step: &usize| {
-                !order.contains(step)
-                    && self.ways[*step].iter().flatten().all(|one| order.contains(&one.step))
-            };
-            let Some(next) = all.iter().copied().find(is_free) else {
-                return Err(FlowFault::Circle(
-                    all.into_iter().filter(|step| !order.contains(step)).collect(),
-                ));
-            };
+        while let Some(next) = free.pop_first() {
             order.push(next);
+            for child in &children[next] {
+                waits[*child] -= 1;
+                if waits[*child] == 0 {
+                    free.insert(*child);
+                }
+            }
+        }
+        if order.len() < all.len() {
+            let known: BTreeSet<usize> = order.into_iter().collect();
+            return Err(FlowFault::Circle(
+                all.into_iter().filter(|s| !known.contains(s)).collect(),
+            ));
         }
         Ok(order)
     }
 
     /// A job for each step alone; none where a step starts in several ways with several conditions.
     fn plain_nodes(&self, order: &[usize]) -> Option<Vec<FlowNode>> {
+        let mut place = vec![usize::MAX; self.ways.len()];
         let mut nodes = Vec::new();
         for step in order {
             let ways = &self.ways[*step];
-            let place = |one: &StepCondition| {
-                let node = order.iter().position(|s| *s == one.step)?;
-                Some(FlowEdge { node, end: one.end })
-            };
-            let rule =
-                if ways.len() > 1 { TriggerRule::OneSuccess } else { TriggerRule::AllSuccess };
-            if ways.len() > 1 && (ways.iter().any(|way| way.len() > 1) || names_twice(ways)) {
+            let several = ways.len() > 1;
+            let rule = if several { TriggerRule::OneSuccess } else { TriggerRule::AllSuccess };
+            if several && (ways.iter().any(|way| way.len() > 1) || names_twice(ways)) {
                 return None;
             }
-            let edges = ways.iter().flatten().map(place).collect::<Option<Vec<_>>>()?;
+            let edge = |one: &StepCondition| FlowEdge { node: place[one.step], end: one.end };
+            let edges = ways.iter().flatten().map(edge).collect();
+            place[*step] = nodes.len();
             nodes.push(FlowNode { step: Some(*step), of_step: *step, rule, edges });
         }
         Some(nodes)
-    }
-
-    /// The same with junctions where one step waits in several ways: a step with several ways waits for one of them, each with all that it needs to have run.
-    fn junction_nodes(&self, order: &[usize]) -> Vec<FlowNode> {
-        let mut nodes: Vec<FlowNode> = Vec::new();
-        // The node that a step is, and what says that it has run.
-        let mut place = vec![usize::MAX; self.ways.len()];
-        let mut ran: Vec<Vec<FlowEdge>> = vec![Vec::new(); self.ways.len()];
-        for step in order {
-            let ways = &self.ways[*step];
-            let mut closed = Vec::new();
-            for way in ways {
-                let mut edges: Vec<FlowEdge> = Vec::new();
-                for one in way {
-                    edges.push(FlowEdge { node: place[one.step], end: one.end });
-                    if one.end != StepEnd::Succeeded || way.len() > 1 {
-                        edges.extend(ran[one.step].iter().copied());
-                    }
-                }
-                closed.push(merged_edges(edges));
-            }
-            if let [Some(edges)] = &closed[..] {
-                place[*step] = nodes.len();
-                let mut all: Vec<FlowEdge> = Vec::new();
-                let parents = ways[0].iter().flat_map(|one| ran[one.step].iter());
-                for edge in edges.iter().chain(parents) {
-                    if !all.contains(edge) {
-                        all.push(*edge);
-                    }
-                }
-                ran[*step] = all;
-                let (rule, edges) = (TriggerRule::AllSuccess, edges.clone());
-                nodes.push(FlowNode { step: Some(*step), of_step: *step, rule, edges });
-                continue;
-            }
-            let mut any = Vec::new();
-            for edges in closed.into_iter().flatten() {
-                if let [edge] = edges[..]
-                    && !any.iter().any(|known: &FlowEdge| known.node == edge.node)
-                {
-                    any.push(edge);
-                    continue;
-                }
-                any.push(FlowEdge { node: nodes.len(), end: StepEnd::Succeeded });
-                let rule = TriggerRule::AllSuccess;
-                nodes.push(FlowNode { step: None, of_step: *step, rule, edges });
-            }
-            let start = FlowEdge { node: nodes.len(), end: StepEnd::Succeeded };
-            let rule = TriggerRule::OneSuccess;
-            nodes.push(FlowNode { step: None, of_step: *step, rule, edges: any });
-            place[*step] = nodes.len();
-            ran[*step] = vec![start];
-            let rule = TriggerRule::AllSuccess;
-            nodes.push(FlowNode { step: Some(*step), of_step: *step, rule, edges: vec![start] });
-        }
-        nodes
     }
 }
 
@@ -338,18 +355,6 @@ fn merged(way: &StartWay) -> Option<StartWay> {
     Some(made)
 }
 
-/// The same of edges.
-fn merged_edges(edges: Vec<FlowEdge>) -> Option<Vec<FlowEdge>> {
-    let mut made: Vec<FlowEdge> = Vec::new();
-    for edge in edges {
-        match made.iter_mut().find(|known| known.node == edge.node) {
-            Some(known) => known.end = known.end.and(edge.end)?,
-            None => made.push(edge),
-        }
-    }
-    Some(made)
-}
-
 /// Two ways that want a success and a failure of one step are one that wants its end.
 fn either_end(ways: &mut Vec<StartWay>) {
     let singles: Vec<StepCondition> =
@@ -363,219 +368,4 @@ fn either_end(ways: &mut Vec<StartWay>) {
         }
     }
     ways.sort();
-}
-
-/// A flow and jobs, which are tried with every end of every step.
-struct Comparison<'a> {
-    flow: &'a StepFlow,
-    order: &'a [usize],
-    nodes: &'a [FlowNode],
-    /// Whether it matters how a step ends.
-    matters: Vec<bool>,
-    joined: BTreeSet<usize>,
-    left: usize,
-}
-
-/// Receives the end of one way through the steps; a fault ends the walk.
-type RunVisitor<'a, W> = dyn FnMut(&mut W, &[StepRun]) -> Result<(), FlowFault> + 'a;
-
-impl<'a> Comparison<'a> {
-    fn new(flow: &'a StepFlow, order: &'a [usize], nodes: &'a [FlowNode]) -> Self {
-        let mut matters = vec![false; flow.ways.len()];
-        for one in flow.ways.iter().flatten().flatten().filter(|one| one.end != StepEnd::Ended) {
-            matters[one.step] = true;
-        }
-        for edge in nodes.iter().flat_map(|node| &node.edges).filter(|e| e.end != StepEnd::Ended) {
-            if let Some(step) = nodes[edge.node].step {
-                matters[step] = true;
-            }
-        }
-        Self { flow, order, nodes, matters, joined: BTreeSet::new(), left: WAYS_MAX }
-    }
-
-    fn compare(&mut self) -> Result<(), FlowFault> {
-        let mut runs = vec![StepRun::NotRun; self.flow.ways.len()];
-        self.left = WAYS_MAX;
-        self.walk(0, &mut runs, &mut |comparison, runs| comparison.compare_runs(runs))
-    }
-
-    /// Whether it visited all ways; it stops where they are too many.
-    fn visit_all(&mut self, visit: &mut dyn FnMut(&[StepRun])) -> bool {
-        let mut runs = vec![StepRun::NotRun; self.flow.ways.len()];
-        // A visitor is told of every end, also of steps behind which both lead to the same.
-        self.matters = vec![true; self.matters.len()];
-        self.left = WAYS_MAX;
-        let visited = self.walk(0, &mut runs, &mut |_, runs| {
-            visit(runs);
-            Ok(())
-        });
-        visited.is_ok()
-    }
-
-    /// Tries both ends of each step that starts.
-    fn walk(
-        &mut self,
-        at: usize,
-        runs: &mut Vec<StepRun>,
-        end: &mut RunVisitor<'_, Self>,
-    ) -> Result<(), FlowFault> {
-        let Some(step) = self.order.get(at).copied() else {
-            self.left = self.left.checked_sub(1).ok_or(FlowFault::TooMany)?;
-            return end(self, runs);
-        };
-        let is_open = |way: &&StartWay| way.iter().all(|one| one.end.holds(runs[one.step]));
-        let open = self.flow.ways[step].iter().filter(is_open).count();
-        if open > 1 {
-            self.joined.insert(step);
-        }
-        let ends: &[StepRun] = match (open, self.matters[step]) {
-            (0, _) => &[StepRun::NotRun],
-            (_, true) => &[StepRun::Succeeded, StepRun::Failed],
-            (_, false) => &[StepRun::Succeeded],
-        };
-        for one in ends {
-            runs[step] = *one;
-            self.walk(at + 1, runs, end)?;
-        }
-        runs[step] = StepRun::NotRun;
-        Ok(())
-    }
-
-    /// Holds the jobs against the steps that ran.
-    fn compare_runs(&self, runs: &[StepRun]) -> Result<(), FlowFault> {
-        let mut states: Vec<QueueStatus> = Vec::with_capacity(self.nodes.len());
-        for node in self.nodes {
-            let mut tally = EdgeTally::default();
-            for edge in &node.edges {
-                let state = states[edge.node];
-                let Some(one) = evaluate_edge(&edge.end.condition(), state, |_| false) else {
-                    return Err(FlowFault::NotSayable(node.of_step));
-                };
-                tally.count_edge(one);
-            }
-            let decision = tally.decide(node.rule);
-            let run = node.step.map(|step| runs[step]);
-            let is_run = decision == Some(TriggerDecision::Run);
-            if run.is_some_and(|run| (run != StepRun::NotRun) != is_run) {
-                return Err(FlowFault::NotSayable(node.of_step));
-            }
-            states.push(match (decision, run) {
-                (Some(TriggerDecision::Run), Some(StepRun::Failed)) => QueueStatus::Failed,
-                (Some(TriggerDecision::Run), _) => QueueStatus::Success,
-                (Some(TriggerDecision::Fail), _) => QueueStatus::UpstreamFailed,
-                (Some(TriggerDecision::NotTaken) | None, _) => QueueStatus::NotTaken,
-            });
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn on(step: usize, end: StepEnd) -> StepCondition {
-        StepCondition { step, end }
-    }
-
-    fn plan(ways: Vec<Vec<StartWay>>) -> Result<FlowPlan, FlowFault> {
-        StepFlow { ways }.plan(&mut |_| {})
-    }
-
-    /// `0+>1` is an edge from 0 to 1 that wants a success, `-` a failure, `*` either; `|` before a step: one of its edges.
-    fn shown(plan: &FlowPlan) -> Vec<String> {
-        let name = |at: usize| {
-            plan.nodes[at].step.map_or_else(|| format!("j{at}"), |step| step.to_string())
-        };
-        let mark = |end: StepEnd| match end {
-            StepEnd::Succeeded => "+",
-            StepEnd::Failed => "-",
-            StepEnd::Ended => "*",
-        };
-        let node = |(at, node): (usize, &FlowNode)| {
-            let edges = node.edges.iter().map(|e| format!("{}{}", name(e.node), mark(e.end)));
-            let rule = if node.rule == TriggerRule::OneSuccess { "|" } else { "" };
-            format!("{} > {rule}{}", edges.collect::<Vec<_>>().join(" "), name(at))
-        };
-        plan.nodes.iter().enumerate().map(node).collect()
-    }
-
-    #[test]
-    fn steps_one_after_the_other() {
-        use StepEnd::{Ended, Failed, Succeeded};
-        let root = vec![vec![]];
-        let made = plan(vec![root.clone(), vec![vec![on(0, Succeeded)]], vec![vec![on(1, Ended)]]]);
-        // 2 needs the success of 0 as well: without it 1 is UPSTREAM_FAILED, which is an end.
-        assert_eq!(shown(&made.expect("a plan")), [" > 0", "0+ > 1", "1* 0+ > 2"]);
-        let alarm = vec![vec![on(0, Failed)], vec![on(1, Failed)]];
-        let made = plan(vec![root.clone(), vec![vec![on(0, Succeeded)]], alarm.clone()]);
-        assert_eq!(shown(&made.expect("a plan")), [" > 0", "0+ > 1", "0- 1- > |2"]);
-        // The failure of the first ends the whole; only those of the second and third lead to the alarm.
-        let alarm = vec![vec![on(1, Failed)], vec![on(2, Failed)]];
-        let chain =
-            vec![root.clone(), vec![vec![on(0, Succeeded)]], vec![vec![on(1, Succeeded)]], alarm];
-        let made = plan(chain).expect("a plan");
-        assert!(made.joined.is_empty() && made.never.is_empty());
-        assert_eq!(
-            shown(&made),
-            [" > 0", "0+ > 1", "1+ > 2", "1- 0+ > j3", "2- 1+ 0+ > j4", "j3+ j4+ > |j5", "j5+ > 3"]
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused() {
-        use StepEnd::{Failed, Succeeded};
-        let root = vec![vec![]];
-        let circle = plan(vec![
-            root.clone(),
-            vec![vec![on(0, Succeeded)], vec![on(2, Failed)]],
-            vec![vec![on(1, Succeeded)]],
-        ]);
-        assert_eq!(circle, Err(FlowFault::Circle(vec![1, 2])));
-        // The first step is tried again after another one.
-        let again = plan(vec![vec![vec![], vec![on(1, Succeeded)]], vec![vec![on(0, Failed)]]]);
-        assert_eq!(again, Err(FlowFault::Circle(vec![0, 1])));
-        let made = plan(vec![root.clone(), vec![], vec![vec![on(1, Succeeded)]]]).expect("a plan");
-        assert_eq!(made.never, [1, 2]);
-        let both =
-            plan(vec![root.clone(), root, vec![vec![on(0, Succeeded)], vec![on(1, Succeeded)]]]);
-        assert_eq!(both.expect("a plan").joined, BTreeSet::from([2]));
-    }
-
-    fn flows() -> impl Strategy<Value = Vec<Vec<StartWay>>> {
-        let condition = (0_usize..6, 0_usize..3).prop_map(|(step, end)| {
-            on(step, [StepEnd::Succeeded, StepEnd::Failed, StepEnd::Ended][end])
-        });
-        let way = proptest::collection::vec(condition, 1..3);
-        proptest::collection::vec(proptest::collection::vec(way, 1..3), 6).prop_map(|mut all| {
-            for (step, ways) in all.iter_mut().enumerate() {
-                for one in ways.iter_mut().flatten() {
-                    one.step %= step.max(1);
-                }
-            }
-            all[0] = vec![vec![]];
-            all
-        })
-    }
-
-    proptest! {
-        /// Steps of one condition each, such as SQL Server Agent and Kettle have them, always have a plan.
-        #[test]
-        fn single_conditions_can_always_be_said(all in flows()) {
-            let single: Vec<Vec<StartWay>> = all
-                .iter()
-                .map(|ways| ways.iter().map(|way| way.iter().take(1).copied().collect()).collect())
-                .collect();
-            let made = plan(single.clone());
-            prop_assert!(made.is_ok(), "{single:?}: {made:?}");
-        }
-
-        /// Nothing is planned wrongly, whatever the conditions: it was compared way by way.
-        #[test]
-        fn no_plan_panics(all in flows()) {
-            let made = plan(all);
-            prop_assert!(!matches!(made, Err(FlowFault::Circle(_) | FlowFault::TooMany)));
-        }
-    }
 }

@@ -1,15 +1,19 @@
 //! Firings caused by a person or a program.
 
 use super::{NotDone, ScheduleActionOrigin, found, locked, record};
+use crate::domain::batch::BatchOrder;
+use crate::domain::batch::open_check::check_batch_no;
 use crate::domain::id::TriggerCode;
+use crate::domain::job::Definition;
 use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::schedule::trigger::{FiringOverrides, Trigger, TriggerStatus};
 use crate::domain::schedule::{FiringRule, Swallowed};
 use crate::domain::text::did_you_mean::nearest;
 use crate::domain::time::{Millis, day_in};
 use crate::store::hint::{self, HintTopic};
-use crate::store::{Db, Tx, calendar, event_key, firing, trigger};
+use crate::store::{Db, Tx, calendar, event_key, firing, job, trigger};
 use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
 
 /// A firing that was created, or why it was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +112,22 @@ fn left_out(was: &Trigger, swallowed: Option<&Swallowed>) -> Option<String> {
     }
 }
 
+/// Refuses a number that is none of the group's periods while the one who gave it still reads the
+/// answer. The firing refuses it too, but in the row of a firing, after the command ended well.
+async fn check_given_number(tx: &mut Tx, was: &Trigger, given: &FiringOverrides) -> Result<()> {
+    let (Some(batch_no), Some(planned)) = (&given.batch_no, &was.def.order) else { return Ok(()) };
+    let (groups, _) = job::audience(tx).await?;
+    let order = BatchOrder {
+        batch_no: batch_no.clone(),
+        batch_type: planned.batch_type.clone(),
+        group: planned.group.clone(),
+        business_date: None,
+        params: BTreeMap::new(),
+        free_text: planned.free_text || given.free_text,
+    };
+    Ok(check_batch_no(&Definition { groups, ..Definition::default() }, &order)?)
+}
+
 /// A firing row for this time. Whole seconds belong to planned times, so a millisecond is added; no
 /// two firings of a schedule share a time.
 async fn new_row(
@@ -117,6 +137,7 @@ async fn new_row(
     given: &FiringOverrides,
     now: Millis,
 ) -> Result<NewFiring> {
+    check_given_number(tx, was, given).await?;
     let off_second = |at: Millis| if at.0.rem_euclid(1_000) == 0 { at.plus_ms(1) } else { at };
     let mut planned = off_second(now);
     while firing::is_there(tx, was.trigger_id, planned).await? {

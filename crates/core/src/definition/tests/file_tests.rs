@@ -315,7 +315,7 @@ const RICH: &str = r##"
 pools: {ORA: 4, SAP: {slots: 1}}
 secrets: {PW: {env: PW}, K: {file: /run/k}, S: {sealed: "v1:abc"}}
 params: {rate: {type: decimal, value: 7.10, required: true}, url: 2024-07-31, base: CNY}
-hosts: {api: {base_url: 'https://api.bank.example/v1', headers: {Authorization: 'Bearer ${secret.PW}'}, max_parallel: 2}, bare: 'https://bare.bank.example'}
+hosts: {api: {base_url: 'https://api.bank.example/v1', ui_url: 'https://ui.bank.example', headers: {Authorization: 'Bearer ${secret.PW}'}, max_parallel: 2}, bare: 'https://bare.bank.example'}
 owners: {gl: {name: 总账组, email: [gl@bank.example], lang: zh}, fx: }
 sources:
   zeta: {url: 'sqlite:z.db', max_parallel: 3, procedures: {sp: "SELECT 1;\nSELECT 2;\n"}}

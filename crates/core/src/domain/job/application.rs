@@ -33,7 +33,7 @@ pub struct ApplicationCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallelism: Option<u32>,
     /// What only SPARK jobs have.
-    #[serde(default, skip_serializing_if = "SparkOptions::is_default")]
+    #[serde(flatten)]
     pub spark: SparkOptions,
     /// Longest pause between two polls, in seconds.
     pub poll_sec: u32,

@@ -2,26 +2,26 @@
 
 use crate::definition::SourceNode;
 use crate::domain::job::JobDef;
-use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::notification::recipient::Recipient;
 use crate::import::control_m::CtmJob;
 use crate::import::draft::Draft;
 use crate::import::note::{BilingualSentence, Level};
+use crate::import::step_flow::StepEnd;
 use crate::import::tree::{entries, get, origin, word};
 
 /// Maximum number of retries of a job.
 const RETRIES: u32 = 100;
 
 /// When the actions of a condition run; `None` if there is no equivalent.
-pub(super) fn status(condition: &SourceNode) -> Option<EdgeCondition> {
+pub(super) fn status(condition: &SourceNode) -> Option<StepEnd> {
     let kind = word(condition, "Type").unwrap_or_default();
     if !matches!(kind, "If" | "If:CompletionStatus") {
         return None;
     }
     match word(condition, "CompletionStatus").unwrap_or_default().trim() {
-        "OK" => Some(EdgeCondition::Success),
-        "NOTOK" | "!=0" => Some(EdgeCondition::Failure),
-        "ANY" => Some(EdgeCondition::Done),
+        "OK" => Some(StepEnd::Succeeded),
+        "NOTOK" | "!=0" => Some(StepEnd::Failed),
+        "ANY" => Some(StepEnd::Ended),
         _ => None,
     }
 }
@@ -32,12 +32,18 @@ pub(super) fn conditions<'a>(job: &CtmJob<'a>) -> impl Iterator<Item = &'a Sourc
     all.filter(|node| word(node, "Type").is_some_and(|kind| kind.starts_with("If")))
 }
 
-/// Whether Control-M counts a failure of the job as a success.
-pub(super) fn is_set_to_ok(job: &CtmJob<'_>) -> bool {
-    conditions(job).filter(|one| status(one) == Some(EdgeCondition::Failure)).any(|one| {
+/// The end with which a job is OK in Control-M: with `SetToOK`, a failure as well.
+pub(super) fn good_end(job: &CtmJob<'_>) -> StepEnd {
+    let is_failure = |one: &&SourceNode| is_of_failure(status(one));
+    let is_set = conditions(job).filter(is_failure).any(|one| {
         entries(one)
             .any(|(_, action)| word(action, "Type").is_some_and(|kind| kind.ends_with("SetToOK")))
-    })
+    });
+    if is_set { StepEnd::Ended } else { StepEnd::Succeeded }
+}
+
+fn is_of_failure(status: Option<StepEnd>) -> bool {
+    matches!(status, Some(StepEnd::Failed | StepEnd::Ended))
 }
 
 /// Converts the actions of a job that have an equivalent; events are read where they are joined.
@@ -51,7 +57,7 @@ pub(super) fn read_actions(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft
                 }
                 continue;
             };
-            read_action(kind, action, status.as_ref(), job, def, draft);
+            read_action(kind, action, status, job, def, draft);
         }
     }
     rerun_limit(job, def, draft);
@@ -60,14 +66,14 @@ pub(super) fn read_actions(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft
 fn read_action(
     kind: &str,
     action: &SourceNode,
-    status: Option<&EdgeCondition>,
+    status: Option<StepEnd>,
     job: &CtmJob<'_>,
     def: &mut JobDef,
     draft: &mut Draft,
 ) {
     let at = origin(action);
     match (kind.trim_start_matches("Action:"), status) {
-        ("Mail", Some(EdgeCondition::Failure)) => {
+        ("Mail", Some(StepEnd::Failed)) => {
             for address in word(action, "To").unwrap_or_default().split([';', ',']).map(str::trim) {
                 if Recipient::parse(address).is_ok() {
                     if !def.notify_email.iter().any(|known| known == address) {
@@ -82,14 +88,15 @@ fn read_action(
                 }
             }
         }
-        ("SetToOK", Some(EdgeCondition::Failure)) => {
+        ("SetToOK", Some(StepEnd::Failed | StepEnd::Ended)) => {
             let said = (
-                "there its failure counts as a success: what waits for it runs in any case (when: done), and the batch ends FAILED",
-                "原系统将其失败视为成功:依赖它的作业照常运行(when: done),但批次以 FAILED 结束",
+                "there its failure counts as a success: what waits for it runs once it has run, however it ended (when: done), and the batch \
+                 ends FAILED",
+                "原系统将其失败视为成功:只要它运行过,依赖它的作业照常运行(when: done),但批次以 FAILED 结束",
             );
             draft.note(Level::Differs, &at, def.code.as_str(), said, ("", ""));
         }
-        ("Rerun", Some(EdgeCondition::Failure)) => {
+        ("Rerun", Some(StepEnd::Failed)) => {
             let times = get(job.node, "RerunLimit").and_then(|limit| word(limit, "Times"));
             def.retry_count =
                 times.and_then(|text| text.trim().parse().ok()).unwrap_or(1).min(RETRIES);
@@ -97,8 +104,8 @@ fn read_action(
         ("Event:Add" | "Event:Delete", Some(_)) => {}
         (kind, _) => {
             let kind: String = kind.chars().take(60).collect();
-            let when =
-                status.map_or_else(|| "its own condition".to_owned(), |when| format!("{when}"));
+            let when = status
+                .map_or_else(|| "its own condition".to_owned(), |end| end.condition().to_string());
             let said = BilingualSentence::new(
                 format!("{kind} on {when} is left out: it has no counterpart here"),
                 format!("{kind}({when})未迁移:此处没有对应"),

@@ -1,7 +1,7 @@
 //! Converts one task of a chain.
 
 use crate::definition::{NodeValue, SourceNode};
-use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::id::GroupCode;
 use crate::domain::job::{JobDef, Param};
 use crate::domain::source::DialectName;
 use crate::domain::source::sql_text::{SqlText, TransactionMode};
@@ -9,6 +9,8 @@ use crate::import::body::{quoted, stand_in, title_of};
 use crate::import::draft::Draft;
 use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read_key};
 use crate::import::note::{BilingualSentence, ImportOrigin, Level};
+use crate::import::step_flow::StepEnd;
+use crate::import::step_jobs::StepJob;
 use crate::import::tally::CountedKind;
 use crate::import::tree::{get, is_yes, list, number, origin, plain, word};
 use url::Url;
@@ -34,21 +36,20 @@ pub(in crate::import) const OTHER_KEYS: &[KnownKey] = &[
     noted("autonomous", &["false"], NO_SQL),
 ];
 
-/// What the chain does when the task fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OnError {
-    Stop,
-    GoOn,
+/// The job of a task, and the end after which the next one runs.
+pub(super) struct ConvertedTask {
+    pub(super) step: StepJob,
+    pub(super) next_after: StepEnd,
 }
 
-/// Converts a task to a job: its code, the policy after its failure, and whether it is SQL.
+/// Converts a task to a job.
 pub(super) fn make_task(
     task: &SourceNode,
     group: &GroupCode,
     chain: &str,
     place: usize,
     draft: &mut Draft,
-) -> Option<(JobCode, OnError, bool)> {
+) -> Option<ConvertedTask> {
     let at = origin(task);
     let Some(command) = word(task, "command").filter(|c| !c.trim().is_empty()) else {
         let what = format!("chain {chain}, task {place} has no command");
@@ -93,21 +94,19 @@ pub(super) fn make_task(
             ("", ""),
         );
     }
-    let on_error =
-        if is_yes(task, "ignore_error") == Some(true) { OnError::GoOn } else { OnError::Stop };
-    if on_error == OnError::GoOn {
+    let is_ignored = is_yes(task, "ignore_error") == Some(true);
+    if is_ignored {
         draft.note(
             Level::Differs,
             &at, &title,
-            ("ignore_error: what comes after it runs in any case (when: done), and the batch ends FAILED, \
-              where the chain there ends well",
-             "ignore_error:其后的作业照常运行(when: done),但批次以 FAILED 结束,而原系统算作成功"),
+            ("ignore_error: what comes after it runs once it has run, however it ended (when: done), and the batch ends \
+              FAILED, where the chain there ends well",
+             "ignore_error:只要它运行过,其后的作业照常运行(when: done),但批次以 FAILED 结束,而原系统算作成功"),
             ("", ""),
         );
     }
-    let (code, is_sql) = (job.code.clone(), job.sql.is_some());
-    draft.push(job);
-    Some((code, on_error, is_sql))
+    let next_after = if is_ignored { StepEnd::Ended } else { StepEnd::Succeeded };
+    Some(ConvertedTask { step: StepJob { job, at, name: place.to_string() }, next_after })
 }
 
 /// Reports keys without a meaning for the kind of task, or without any.

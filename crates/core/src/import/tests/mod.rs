@@ -3,6 +3,7 @@
 mod airflow;
 mod azkaban;
 mod control_m;
+mod control_m_flow;
 mod counts;
 mod dolphin;
 mod dolphin_tables;
@@ -13,9 +14,13 @@ mod postgres_schedulers;
 mod quartz;
 mod sql_server;
 
+use crate::domain::id::JobCode;
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::job::trigger_rule::{Edge, EdgeTally, TriggerDecision, evaluate_edge};
 use crate::domain::job::{BodyPart, JobDef, JobKind};
 use crate::domain::time::Millis;
 use crate::import::{Given, ImportError, ImportRequest, Imported, System, import};
+use std::collections::HashMap;
 
 /// 2026-09-21, a Monday.
 pub(super) const NOW: Millis = Millis(1_789_948_800_000);
@@ -71,4 +76,50 @@ pub(super) fn script(made: &Imported, code: &str) -> String {
 /// Whether a note about an item contains these words, in English.
 pub(super) fn has_note(made: &Imported, about: &str, words: &str) -> bool {
     made.notes.iter().any(|note| note.about == about && note.said.en.contains(words))
+}
+
+/// The jobs that run when these fail, and those that stand for what was left out, without those that run nothing (NOOP). Groups run together; a dependency on another batch is
+/// one on that job, and waits while it is not met.
+pub(super) fn jobs_that_run(made: &Imported, failing: &[&str]) -> Vec<String> {
+    let defs = &made.definition;
+    let mut states: HashMap<&JobCode, QueueStatus> = HashMap::new();
+    let mut ran = Vec::new();
+    let fails = |job: &JobDef| {
+        let stands_in = job.script.as_ref().is_some_and(|text| text.ends_with("\nexit 1\n"));
+        stands_in || failing.contains(&job.code.as_str())
+    };
+    loop {
+        let before = states.len();
+        for job in defs.jobs.iter().filter(|job| job.is_active) {
+            if states.contains_key(&job.code) {
+                continue;
+            }
+            let state = |code| states.get(code).copied().unwrap_or(QueueStatus::Pending);
+            let inner = defs.dependencies.iter().filter(|d| d.job_code == job.code);
+            let inner = inner.map(|d| evaluate_edge(&d.when, state(&d.depends_on), |_| false));
+            let outer = defs.externals.iter().filter(|e| e.job_code == job.code).map(|e| {
+                let parent = e.depends_on.as_ref().expect("importers name a job");
+                let edge = evaluate_edge(&e.when, state(parent), |_| false);
+                edge.filter(|edge| *edge != Edge::Failed)
+            });
+            let edges: Vec<Option<Edge>> = inner.chain(outer).collect();
+            let mut tally = EdgeTally { open: edges.len() as u32, ..EdgeTally::default() };
+            edges.into_iter().flatten().for_each(|edge| tally.count_edge(edge));
+            let Some(decision) = tally.decide(job.trigger_rule) else { continue };
+            let end = match decision {
+                TriggerDecision::Run if fails(job) => QueueStatus::Failed,
+                TriggerDecision::Run => QueueStatus::Success,
+                TriggerDecision::Fail => QueueStatus::UpstreamFailed,
+                TriggerDecision::NotTaken => QueueStatus::NotTaken,
+            };
+            states.insert(&job.code, end);
+            if decision == TriggerDecision::Run && job.job_type.as_str() != "NOOP" {
+                ran.push(job.code.to_string());
+            }
+        }
+        if states.len() == before {
+            ran.sort();
+            return ran;
+        }
+    }
 }

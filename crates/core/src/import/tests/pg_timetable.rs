@@ -1,6 +1,6 @@
 //! pg_timetable: parameters reach every call.
 
-use super::{has_note, import_text, job, script};
+use super::{has_note, import_text, job, jobs_that_run, script};
 use crate::import::{Imported, Level, System};
 
 fn task(keys: &str) -> Imported {
@@ -90,4 +90,16 @@ fn one_instance_at_a_time_still_runs_each_time() {
     let made = import_text(System::PgTimetable, "p.yaml", text);
     assert!(made.text.contains("overlap: skip"), "{}", made.text);
     assert!(made.text.contains("batch_no: time(%Y%m%d-%H%M)"), "{}", made.text);
+}
+
+#[test]
+fn an_error_that_is_ignored_is_one_of_a_task_that_ran() {
+    let text = "chains:\n- name: c\n  schedule: '0 1 * * *'\n  live: true\n  tasks:\n  \
+                - {name: a, command: SELECT 1}\n  - {name: b, command: SELECT 2, ignore_error: true}\n  \
+                - {name: off, command: SELECT 0, live: false}\n  - {name: c, command: SELECT 3}\n";
+    let made = import_text(System::PgTimetable, "p.yaml", text);
+    // There: a fails, the chain ends with it; b fails, c runs.
+    assert_eq!(jobs_that_run(&made, &["a"]), ["a"], "{}", made.text);
+    assert_eq!(jobs_that_run(&made, &["b"]), ["a", "b", "c"]);
+    assert_eq!(jobs_that_run(&made, &[]), ["a", "b", "c"]);
 }

@@ -1,7 +1,7 @@
 //! pg_cron and pgAgent: statements, databases and order of their jobs.
 
 use super::keys::columns::{agent_tables, on_server, table};
-use super::{KINDS, asked, has_note, job, script};
+use super::{KINDS, asked, has_note, job, jobs_that_run, script};
 use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::source::scheduler_tables::SchedulerTables;
 use crate::domain::source::sql_text::{SqlText, TransactionMode};
@@ -131,4 +131,33 @@ fn steps_of_pgagent_follow_one_another() {
         report.contains("jobs: 2 read = 1 carried over + 0 carried over with changes + 1 left out"),
         "{report}"
     );
+}
+
+#[test]
+fn a_failure_that_pgagent_ignores_is_one_of_a_step_that_ran() {
+    let import = |on_error: &'static str| {
+        let mut tables = agent_tables();
+        let step = tables.tables[1].rows[0].clone();
+        let steps = [("1", "a", "f"), ("2", "b", on_error), ("3", "c", "f")];
+        tables.tables[1].rows = steps
+            .map(|(id, name, on_error)| {
+                let mut row = step.clone();
+                for (column, value) in
+                    [("jstid", id), ("jstname", name), ("jstonerror", on_error), ("jstkind", "s")]
+                {
+                    row.0.insert(column.to_owned(), Some(value.to_owned()));
+                }
+                row
+            })
+            .to_vec();
+        import(TableSystem::PgAgent, &tables)
+    };
+    for on_error in ["s", "i"] {
+        let made = import(on_error);
+        // There: a fails, the job ends with it; b fails, c runs; c fails, the job ends.
+        assert_eq!(jobs_that_run(&made, &["close_a"]), ["close_a"], "{}", made.text);
+        assert_eq!(jobs_that_run(&made, &["close_b"]), ["close_a", "close_b", "close_c"]);
+        assert_eq!(jobs_that_run(&made, &["close_c"]), ["close_a", "close_b", "close_c"]);
+    }
+    assert_eq!(jobs_that_run(&import("f"), &["close_b"]), ["close_a", "close_b"]);
 }

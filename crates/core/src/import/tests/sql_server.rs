@@ -33,7 +33,7 @@ fn steps_follow_their_actions() {
     assert_eq!(edges(&made), wanted);
     assert_eq!(job(&made, "Nightly_close_alarm").trigger_rule, TriggerRule::OneSuccess);
     assert!(!job(&made, "Nightly_close_by_hand").is_active);
-    assert!(has_note(&made, "Round_flow", "round in a circle (1, 2)"), "{:?}", made.notes);
+    assert!(has_note(&made, "Round_flow", "round in a circle (try, again)"), "{:?}", made.notes);
     // Its first step may fail and the job go on: the batch is FAILED, the job there was not.
     assert!(has_note(&made, "Month_end", "the action of the last step"), "{:?}", made.notes);
 }
