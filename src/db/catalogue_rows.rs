@@ -60,6 +60,15 @@ pub struct CatalogueScope {
     pub folds_tables: bool,
     /// Schemas whose triggers the server hides from our user.
     pub hidden_triggers: Vec<String>,
+    /// Whether one reading gives the rows of all schemas; elsewhere those of one, and what other
+    /// schemas its texts name is read too.
+    pub is_read_at_once: bool,
+    /// Whether the text of a trigger is its whole CREATE statement; its events and its time are in
+    /// that alone.
+    pub has_whole_triggers: bool,
+    /// Whether a routine looks unqualified names up in its own schema, in which SQL modes may change
+    /// the meaning of its text; elsewhere its settings tell where it does.
+    pub looks_up_in_own_schema: bool,
 }
 
 const MYSQL_TABLES: &str = "\
@@ -193,7 +202,9 @@ impl Session {
                 search_path: vec!["main".to_owned()],
                 schemas: vec!["main".to_owned()],
                 folds_tables: true,
-                hidden_triggers: Vec::new(),
+                has_whole_triggers: true,
+                is_read_at_once: true,
+                ..CatalogueScope::default()
             }),
             Dialect::Postgres => {
                 let path =
@@ -203,8 +214,12 @@ impl Session {
                 let all =
                     format!("SELECT n.nspname::text FROM pg_catalog.pg_namespace n WHERE {own}");
                 let schemas = first_column(self.texts(&all, &[]).await?);
-                let hidden_triggers = Vec::new();
-                Ok(CatalogueScope { search_path, schemas, folds_tables: false, hidden_triggers })
+                Ok(CatalogueScope {
+                    search_path,
+                    schemas,
+                    is_read_at_once: true,
+                    ..CatalogueScope::default()
+                })
             }
             Dialect::Mysql => self.mysql_scope().await,
         }
@@ -230,16 +245,18 @@ impl Session {
             folds_tables: value(1).as_deref() == Some("1"),
             schemas,
             hidden_triggers,
+            looks_up_in_own_schema: true,
+            ..CatalogueScope::default()
         })
     }
 
-    /// The catalogue of one schema; of all schemas on PostgreSQL, where the name is ignored.
+    /// The catalogue of one schema; of all schemas where they are read at once.
     pub async fn catalogue_rows(&mut self, schema: &str) -> Result<CatalogueRows, SessionError> {
         match self.dialect() {
             Dialect::Mysql => self.mysql_catalogue(schema).await,
             Dialect::Postgres => self.postgres_catalogue().await,
             Dialect::Sqlite => Ok(CatalogueRows {
-                tables: self.texts(SQLITE_TABLES, &[]).await?,
+                tables: with_view_queries(self.texts(SQLITE_TABLES, &[]).await?),
                 columns: self.texts(SQLITE_COLUMNS, &[]).await?,
                 keys: self.texts(SQLITE_KEYS, &[]).await?,
                 triggers: self.texts(SQLITE_TRIGGERS, &[]).await?,
@@ -290,6 +307,21 @@ impl Session {
         self.send_statement(sql, args, &mut answer).await?;
         Ok(answer.sets.into_iter().next().unwrap_or_default().rows)
     }
+}
+
+/// The rows of tables with the queries of views in place of their whole statements.
+fn with_view_queries(mut tables: Vec<TextRow>) -> Vec<TextRow> {
+    let statements = tables.iter_mut().filter_map(|row| row.get_mut(3)?.as_mut());
+    statements.for_each(|sql| *sql = view_query(sql).to_owned());
+    tables
+}
+
+/// What stands behind the AS of a CREATE VIEW; the whole text where there is none.
+fn view_query(sql: &str) -> &str {
+    let lower = sql.to_ascii_lowercase();
+    let words = [" as\n", " as ", "\nas ", "\nas\n", "\tas ", ")as "];
+    let query = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len()));
+    query.min().map_or(sql, |at| &sql[at..])
 }
 
 fn first_column(rows: Vec<TextRow>) -> Vec<String> {

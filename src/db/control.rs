@@ -5,7 +5,7 @@
 
 use crate::db::connect_error::NoSession;
 use crate::db::dialect::Dialect;
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::session::{Arg, Session, SessionId, SessionTarget};
 
 /// A connection for stopping other sessions.
@@ -55,8 +55,7 @@ impl Control {
         }
         match self.session.run_statement(&format!("KILL CONNECTION {}", id.number), &[]).await {
             Ok(_) => Ok(true),
-            // 1094: no such thread.
-            Err(SessionError::Database(error)) if error.number == Some(1094) => Ok(false),
+            Err(error) if error.is(ErrorCondition::NoSuchSession) => Ok(false),
             Err(error) => Err(error),
         }
     }

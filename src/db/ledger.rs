@@ -8,44 +8,10 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::{Arg, Session};
-use crate::db::user_grants::quote_user;
+use crate::db::target::TargetDatabase;
 use std::fmt;
 
 pub const TABLE: &str = "procession_ledger";
-
-const SQLITE: &str = "\
-CREATE TABLE procession_ledger (
-    idem_key TEXT NOT NULL PRIMARY KEY,
-    state TEXT NOT NULL,
-    batch_no TEXT NOT NULL,
-    job_code TEXT NOT NULL,
-    attempt INTEGER NOT NULL,
-    outputs TEXT,
-    opened_at TEXT NOT NULL,
-    done_at TEXT
-)";
-const MYSQL: &str = "\
-CREATE TABLE procession_ledger (
-    idem_key VARCHAR(255) NOT NULL PRIMARY KEY,
-    state VARCHAR(10) NOT NULL,
-    batch_no VARCHAR(64) NOT NULL,
-    job_code VARCHAR(100) NOT NULL,
-    attempt INT NOT NULL,
-    outputs LONGTEXT,
-    opened_at DATETIME(3) NOT NULL,
-    done_at DATETIME(3)
-) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin";
-const POSTGRES: &str = "\
-CREATE TABLE procession_ledger (
-    idem_key VARCHAR(255) NOT NULL PRIMARY KEY,
-    state VARCHAR(10) NOT NULL,
-    batch_no VARCHAR(64) NOT NULL,
-    job_code VARCHAR(100) NOT NULL,
-    attempt INTEGER NOT NULL,
-    outputs TEXT,
-    opened_at TIMESTAMPTZ(3) NOT NULL,
-    done_at TIMESTAMPTZ(3)
-)";
 
 /// Its columns in order: name, type as reported by SQLite, MySQL and PostgreSQL, whether it may be
 /// NULL.
@@ -105,18 +71,9 @@ pub enum LedgerState {
     Other(String),
 }
 
-/// The statement that creates it, without a semicolon.
-pub fn create_statement(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => SQLITE,
-        Dialect::Mysql => MYSQL,
-        Dialect::Postgres => POSTGRES,
-    }
-}
-
-/// The grant for a user of jobs when another user created it; `None` on SQLite.
-pub fn grant(dialect: Dialect, user: &str) -> Option<String> {
-    let user = quote_user(dialect, user)?;
+/// The grant for a user of jobs when another user created it; `None` where there are no users.
+pub fn grant(database: &dyn TargetDatabase, user: &str) -> Option<String> {
+    let user = database.quote_user(user)?;
     Some(format!("GRANT SELECT, INSERT, UPDATE ON {TABLE} TO {user}"))
 }
 
@@ -187,7 +144,7 @@ impl Session {
 
     /// Creates the ledger.
     pub async fn make_ledger(&mut self) -> Result<(), SessionError> {
-        self.run_statement(create_statement(self.dialect()), &[]).await.map(|_| ())
+        self.run_statement(self.database().ledger_table(), &[]).await.map(|_| ())
     }
 
     /// Performs all operations of bodies on a row, and rolls them back; an error is a missing
@@ -314,6 +271,7 @@ fn fault(rows: &[Vec<&str>], dialect: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::target::of_dialect;
 
     #[test]
     fn the_text_is_that_of_the_migrations() {
@@ -322,19 +280,17 @@ mod tests {
             (Dialect::Mysql, include_str!("../../migrations/mysql/0003_trust.sql")),
             (Dialect::Postgres, include_str!("../../migrations/postgres/0003_trust.sql")),
         ] {
-            assert!(
-                migration.contains(&format!("\n{};\n", create_statement(dialect))),
-                "{dialect:?}"
-            );
+            let table = of_dialect(dialect).ledger_table();
+            assert!(migration.contains(&format!("\n{table};\n")), "{dialect:?}");
         }
     }
 
     #[test]
     fn users_are_quoted_where_rights_name_them() {
-        let mysql = grant(Dialect::Mysql, "o'brien@%").expect("rights");
+        let mysql = grant(of_dialect(Dialect::Mysql), "o'brien@%").expect("rights");
         assert_eq!(mysql, "GRANT SELECT, INSERT, UPDATE ON procession_ledger TO 'o''brien'@'%'");
-        let postgres = grant(Dialect::Postgres, "Job \"x\"").expect("rights");
+        let postgres = grant(of_dialect(Dialect::Postgres), "Job \"x\"").expect("rights");
         assert!(postgres.ends_with("TO \"Job \"\"x\"\"\""), "{postgres}");
-        assert_eq!(grant(Dialect::Sqlite, ""), None);
+        assert_eq!(grant(of_dialect(Dialect::Sqlite), ""), None);
     }
 }

@@ -4,7 +4,6 @@
 //! are the connections that bodies run on.
 
 mod bulk;
-pub mod call_result;
 pub mod catalogue_rows;
 pub mod cell;
 mod connect;
@@ -42,8 +41,8 @@ pub mod sqlite_file;
 pub mod sqlite_write_lock;
 mod statement_counts;
 mod statement_probe;
+pub mod target;
 mod tls;
-pub mod user_grants;
 mod wire;
 
 pub(crate) use bulk::filled;

@@ -153,7 +153,7 @@ impl Session {
         schema: Option<&str>,
         name: &str,
     ) -> Result<Option<Routine>, SessionError> {
-        let schema = schema.or(self.database.as_deref()).map(str::to_owned);
+        let schema = schema.or(self.default_schema.as_deref()).map(str::to_owned);
         let (Dialect::Mysql, Some(schema)) = (self.dialect(), schema) else { return Ok(None) };
         let quote = |name: &str| Dialect::Mysql.quote(name);
         let sql = format!("SHOW CREATE PROCEDURE {}.{}", quote(&schema), quote(name));
@@ -182,7 +182,7 @@ impl Session {
         package: &str,
         name: &str,
     ) -> Result<Option<PackageRoutines>, SessionError> {
-        let schema = schema.or(self.database.as_deref()).map(str::to_owned);
+        let schema = schema.or(self.default_schema.as_deref()).map(str::to_owned);
         let (true, Some(schema)) = (self.is_mariadb(), schema) else { return Ok(None) };
         let quote = |name: &str| Dialect::Mysql.quote(name);
         let sql = format!("SHOW CREATE PACKAGE {}.{}", quote(&schema), quote(package));

@@ -6,6 +6,7 @@ use crate::db::fault::SessionError;
 use crate::db::results::{Results, Rows};
 use crate::db::routine::{Routine, RoutineParam, RoutineParamMode};
 use crate::db::session::{Arg, Session};
+use crate::db::target::mysql::is_execute_denied;
 
 /// A name to look up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +120,7 @@ impl Session {
         match self.run_statement(&sql, &[]).await {
             Ok(_) => Ok(false),
             Err(SessionError::Database(error)) => {
-                Ok(error.is_execute_denied(&routine.schema, &routine.name))
+                Ok(is_execute_denied(&error, &routine.schema, &routine.name))
             }
             Err(error) => Err(error),
         }

@@ -3,12 +3,13 @@
 
 use crate::db::connect_error::NoSession;
 use crate::db::dialect::Dialect;
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::mysql_server::MysqlServer;
 use crate::db::results::{Results, Rows};
 use crate::db::session_reset::MYSQL_TRANSACTION_PROBE;
 use crate::db::sqlite_write_lock::WriteTimeout;
 use crate::db::statement_counts::StatementCounts;
+use crate::db::target::{self, CallError, CallResult, RoutineCall, TargetDatabase, UserPrivileges};
 use crate::db::wire::{Wire, is_prepared};
 use bigdecimal::BigDecimal;
 use secrecy::{ExposeSecret, SecretString};
@@ -40,9 +41,9 @@ pub fn let_all_through(_: &str) -> Result<(), String> {
 }
 
 impl SessionTarget {
-    /// The dialect of its URL.
-    pub fn dialect(&self) -> Option<Dialect> {
-        Dialect::of_url(&self.url)
+    /// The server family of its URL.
+    pub fn database(&self) -> Option<&'static dyn TargetDatabase> {
+        target::of_url(&self.url)
     }
 
     /// Whether both lead to the same server as the same user.
@@ -120,7 +121,7 @@ pub struct Session {
     /// The product behind MySQL's protocol.
     server: Option<MysqlServer>,
     /// The default database of unqualified names; only on MySQL.
-    pub(in crate::db) database: Option<String>,
+    pub(in crate::db) default_schema: Option<String>,
     pub(in crate::db) traces: SessionSideEffects,
     /// For SQLite.
     pub(in crate::db) patience: WriteTimeout,
@@ -171,7 +172,7 @@ impl Session {
         let wire = Wire::connect(target, &brake).await?;
         let (label, traces) = (String::new(), SessionSideEffects::default());
         let (id, facts, given, patience) = (None, Vec::new(), Vec::new(), WriteTimeout::default());
-        let (server, database, guard) = (None, None, target.guard);
+        let (server, default_schema, guard) = (None, None, target.guard);
         let mut session = Self {
             wire,
             id,
@@ -180,7 +181,7 @@ impl Session {
             label,
             given,
             server,
-            database,
+            default_schema,
             traces,
             patience,
             guard,
@@ -194,6 +195,11 @@ impl Session {
 
     pub fn dialect(&self) -> Dialect {
         self.wire.dialect()
+    }
+
+    /// The server family.
+    pub fn database(&self) -> &'static dyn TargetDatabase {
+        self.server.map_or_else(|| target::of_dialect(self.dialect()), target::of_server)
     }
 
     /// The product behind MySQL's protocol; `None` for other servers.
@@ -229,7 +235,7 @@ impl Session {
                 let int =
                     |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok()).unwrap_or(0);
                 let start = int(who.first(2)) - int(up.first(1));
-                self.database = who.first(3).map(str::to_owned);
+                self.default_schema = who.first(3).map(str::to_owned);
                 self.server = Some(MysqlServer::from_version(who.first(4).unwrap_or_default()));
                 (int(who.first(0)), format!("{}@{start}", who.first(1).unwrap_or_default()))
             }
@@ -356,6 +362,28 @@ impl Session {
         }
     }
 
+    /// Opens the transaction of a body whose effects are recorded in it. Where bodies can end it,
+    /// what they do afterwards is then rolled back with the rest and not kept statement by
+    /// statement.
+    pub async fn begin_recorded(&mut self) -> Result<(), SessionError> {
+        match self.dialect() {
+            Dialect::Mysql => self.run_statement("SET autocommit = 0", &[]).await.map(|_| ()),
+            Dialect::Sqlite | Dialect::Postgres => self.begin().await,
+        }
+    }
+
+    /// The privileges of our user (see `TargetDatabase::read_privileges`).
+    pub async fn read_privileges(
+        &mut self,
+    ) -> Result<Option<Box<dyn UserPrivileges>>, SessionError> {
+        self.database().read_privileges(self).await
+    }
+
+    /// Calls a routine to its end, and reads what it returned and left behind.
+    pub async fn call_routine(&mut self, call: &RoutineCall<'_>) -> Result<CallResult, CallError> {
+        self.database().call_routine(self, call).await
+    }
+
     /// Makes this session read-only from now on, by a transaction that may only read.
     pub async fn only_read(&mut self) -> Result<(), SessionError> {
         match self.dialect() {
@@ -402,7 +430,7 @@ impl Session {
             Dialect::Mysql => {
                 return match self.run_statement(MYSQL_TRANSACTION_PROBE, &[]).await {
                     Ok(_) => Ok(false),
-                    Err(error) if error.is_transaction_open() => Ok(true),
+                    Err(error) if error.is(ErrorCondition::TransactionOpen) => Ok(true),
                     Err(other) => Err(other),
                 };
             }
@@ -411,10 +439,8 @@ impl Session {
         };
         match self.query_rows(sql, &[]).await {
             Ok(answer) => Ok(answer.first(0) != Some(no)),
-            // 25P02: the transaction is not only open but failed.
-            Err(SessionError::Database(error)) if error.code.as_deref() == Some("25P02") => {
-                Ok(true)
-            }
+            // The transaction is not only open but failed.
+            Err(error) if error.is(ErrorCondition::TransactionOpen) => Ok(true),
             Err(other) => Err(other),
         }
     }

@@ -54,20 +54,12 @@ const MARIADB_LEFT: &str = "SELECT RELEASE_ALL_LOCKS(), @@in_transaction, \
 /// Fails on MySQL if and only if a transaction is open (error 1568). Otherwise it gives the next
 /// transaction the default mode.
 pub(in crate::db) const MYSQL_TRANSACTION_PROBE: &str = "SET TRANSACTION READ WRITE";
-const TRANSACTION_IS_OPEN: u16 = 1568;
 
 /// The same on MySQL, whose list of variables a user may read only with a grant of SELECT on it;
 /// without that a reset cannot be verified.
 const MYSQL_LEFT: &str = "SELECT RELEASE_ALL_LOCKS(), \
     (SELECT COUNT(*) FROM performance_schema.user_variables_by_thread \
      WHERE thread_id = PS_CURRENT_THREAD_ID() AND variable_name NOT LIKE 'procession\\_%')";
-
-impl SessionError {
-    /// Whether MySQL refused `MYSQL_TRANSACTION_PROBE` because a transaction is open.
-    pub(in crate::db) fn is_transaction_open(&self) -> bool {
-        matches!(self, Self::Database(error) if error.number == Some(TRANSACTION_IS_OPEN))
-    }
-}
 
 impl Session {
     /// Resets the session to its initial state, as far as its server supports that; otherwise it

@@ -4,7 +4,7 @@
 //! which none writes: eight of them took 1.7 times as long as one. Writers in other processes are
 //! still waited for in that way.
 
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::results::Results;
 use crate::db::session::{Arg, Session};
 use crate::db::wire::SQLITE_BUSY;
@@ -92,7 +92,7 @@ impl Session {
         self.wait_at_most(STEP).await?;
         loop {
             match self.send_statement(sql, args, into).await {
-                Err(SessionError::Database(error)) if error.is_sqlite_busy() => {}
+                Err(error) if error.is(ErrorCondition::Busy) => {}
                 other => return other,
             }
         }

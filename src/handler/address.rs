@@ -2,47 +2,24 @@
 //! password with `/ # ? @` in it shifts where a reader thinks the password ends; so a URL that is
 //! not clearly a host and a port is refused before a driver sees it, and is never shown.
 
-use crate::domain::source::DialectName;
+use crate::db::target::TargetDatabase;
 use url::Url;
-
-/// Options that the PostgreSQL driver knows. It logs all others with their values.
-const POSTGRES_OPTIONS: &[&str] = &[
-    "sslmode",
-    "ssl-mode",
-    "sslrootcert",
-    "ssl-root-cert",
-    "ssl-ca",
-    "sslcert",
-    "ssl-cert",
-    "sslkey",
-    "ssl-key",
-    "statement-cache-capacity",
-    "host",
-    "hostaddr",
-    "port",
-    "dbname",
-    "user",
-    "password",
-    "application_name",
-    "options",
-    "charset",
-];
 
 /// The displayable part of the URL: SQLite's file, or a server's host and port, and nothing else.
 /// An error gives a hint and contains nothing of the URL except its scheme.
-pub(crate) fn shown(dialect: DialectName, url: &str) -> Result<String, String> {
-    match dialect {
-        DialectName::Sqlite => {
-            let file = url.split(['?', '#']).next().unwrap_or_default();
-            Ok(if file.contains('@') { "sqlite: a file".to_owned() } else { file.to_owned() })
-        }
-        DialectName::Mysql | DialectName::Postgres => server(dialect, url),
+pub(crate) fn shown(database: &dyn TargetDatabase, url: &str) -> Result<String, String> {
+    if database.capabilities().is_file {
+        let file = url.split(['?', '#']).next().unwrap_or_default();
+        let is_file = !file.contains('@');
+        return Ok(if is_file { file.to_owned() } else { format!("{}: a file", database.name()) });
     }
+    server(database, url)
 }
 
-fn server(dialect: DialectName, text: &str) -> Result<String, String> {
+fn server(database: &dyn TargetDatabase, text: &str) -> Result<String, String> {
+    let name = database.name();
     let unreadable =
-        || format!("{dialect}: address not readable; percent-encode / # ? @ : in the password");
+        || format!("{name}: address not readable; percent-encode / # ? @ : in the password");
     let has_authority = text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//"));
     let url = Url::parse(text).ok().filter(|_| has_authority).ok_or_else(unreadable)?;
     // A password that was cut: `mysql://root:12/secret@host/x` parses as host `root` and port 12.
@@ -50,18 +27,15 @@ fn server(dialect: DialectName, text: &str) -> Result<String, String> {
     if url.fragment().is_some() || tail.contains('@') || url.path().contains("%40") {
         return Err(unreadable());
     }
-    if dialect == DialectName::Postgres {
-        let is_known = |key: &str| POSTGRES_OPTIONS.contains(&key) || key.starts_with("options[");
-        if url.query_pairs().any(|(key, _)| !is_known(&key)) {
-            return Err(format!(
-                "{dialect}: the address has an option that the driver does not know; remove it"
-            ));
-        }
+    if url.query_pairs().any(|(key, _)| !database.takes_url_option(&key)) {
+        return Err(format!(
+            "{name}: the address has an option that the driver does not know; remove it"
+        ));
     }
     let host = match url.host_str().unwrap_or_default() {
         "" => "the default host",
         host if is_plain(host) => host,
-        host if dialect == DialectName::Postgres && is_socket(host) => "a local socket",
+        host if database.capabilities().has_socket_addresses && is_socket(host) => "a local socket",
         _ => return Err(unreadable()),
     };
     Ok(url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
@@ -95,9 +69,10 @@ pub(crate) fn opening(said: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::target::of_url;
 
     fn of(url: &str) -> Result<String, String> {
-        shown(DialectName::of_url(url).expect("a known scheme"), url)
+        shown(of_url(url).expect("a known scheme"), url)
     }
 
     #[test]

@@ -1,115 +1,82 @@
 //! Converts between domain values and SQL values: arguments in, results out.
 
 use crate::db::cell::{Cell, CellType};
-use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
 use crate::db::results::{ResultLimits, Results, Rows};
 use crate::db::session::Arg;
+use crate::db::target::{InputDay, InputType, InputValue, TargetDatabase};
 use crate::domain::job::outcome::{JobOutputs, OutputValue, ResultSet, UnusableCell};
 use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::params::{BoundParam, DateParts};
 use crate::domain::source::DialectName;
 use crate::domain::value::{ValueType, parse_bytes};
-use bigdecimal::{BigDecimal, ToPrimitive as _};
-use std::str::FromStr;
 
 /// Number of result sets of a body that are kept, including the last one; a procedure with a SELECT
 /// in a loop returns thousands.
 const SETS_KEPT: usize = 20;
 
-/// The domain's name of a dialect.
-pub(crate) fn dialect_name(dialect: Dialect) -> DialectName {
-    match dialect {
-        Dialect::Sqlite => DialectName::Sqlite,
-        Dialect::Mysql => DialectName::Mysql,
-        Dialect::Postgres => DialectName::Postgres,
-    }
+/// The domain's name of a server family's SQL.
+pub(crate) fn dialect_name(database: &dyn TargetDatabase) -> Result<DialectName, SessionError> {
+    let named = DialectName::ALL.into_iter().find(|name| name.as_str() == database.name());
+    named.ok_or_else(|| {
+        SessionError::refused(format!("this program cannot split SQL of {}", database.name()))
+    })
 }
 
-/// The PostgreSQL type that a parameter's text is cast to.
-pub(crate) fn cast_type(ty: ParamType) -> &'static str {
+fn input_type(ty: ParamType) -> InputType {
     match ty {
-        ParamType::Text => "text",
-        ParamType::Int => "bigint",
-        ParamType::Decimal => "numeric",
-        ParamType::Date => "date",
-        ParamType::Datetime => "timestamp",
-        ParamType::Bool => "boolean",
-        ParamType::Bytes => "bytea",
+        ParamType::Text => InputType::Text,
+        ParamType::Int => InputType::Int,
+        ParamType::Decimal => InputType::Decimal,
+        ParamType::Date => InputType::Date,
+        ParamType::Datetime => InputType::Datetime,
+        ParamType::Bool => InputType::Bool,
+        ParamType::Bytes => InputType::Bytes,
     }
 }
 
-/// The same for one value: what the usual type has no room for is cast to one that has.
-pub(crate) fn cast_type_of(param: &BoundParam) -> &'static str {
-    match (param.ty, param.expose_text()) {
-        // BIGINT UNSIGNED of MySQL and MariaDB.
-        (ParamType::Int, Some(text)) if text.parse::<i64>().is_err() => "numeric",
-        // Before version 14 a numeric has no infinity.
-        (ParamType::Decimal, Some("Infinity" | "-Infinity")) => "double precision",
-        (ty, _) => cast_type(ty),
-    }
-}
-
-/// A parameter as the dialect should get it: text with a cast on PostgreSQL, numbers as numbers
-/// elsewhere, because MySQL compares text with numbers as floating point.
-pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
-    let Some(text) = param.expose_text() else {
-        return Arg::Null;
+/// The value of a parameter; `None` for NULL.
+fn input_value(param: &BoundParam) -> Option<InputValue<'_>> {
+    let text = param.expose_text()?;
+    let bytes = if param.ty == ParamType::Bytes { parse_bytes(text) } else { None };
+    let day = match param.ty {
+        ParamType::Date | ParamType::Datetime => day_of(text),
+        _ => None,
     };
-    let as_text = || Arg::Text(text.to_owned());
-    if param.ty == ParamType::Bytes {
-        return parse_bytes(text).map_or_else(as_text, Arg::Bytes);
-    }
-    if dialect == Dialect::Postgres {
-        return as_text();
-    }
-    match param.ty {
-        // An unsigned number may need all 64 bits; as a decimal it stays exact, as text it would be
-        // compared as floating point.
-        ParamType::Int => match text.parse() {
-            Ok(number) => Arg::Int(number),
-            Err(_) => BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal),
-        },
-        ParamType::Bool => Arg::Int((text == "true").into()),
-        ParamType::Decimal => decimal_argument(text, dialect),
-        ParamType::Text | ParamType::Date | ParamType::Datetime | ParamType::Bytes => as_text(),
-    }
+    Some(InputValue { ty: input_type(param.ty), text, bytes, day })
 }
 
-fn decimal_argument(text: &str, dialect: Dialect) -> Arg {
-    let double = || text.parse().map_or_else(|_| Arg::Text(text.to_owned()), Arg::Double);
-    match BigDecimal::from_str(text) {
-        Ok(number) if dialect == Dialect::Mysql && !is_decimal_of_mysql(&number) => double(),
-        Ok(number) => Arg::Decimal(number),
-        Err(_) => double(),
-    }
+fn day_of(text: &str) -> Option<InputDay> {
+    let era = if text.ends_with(" BC") { " BC" } else { "" };
+    let day = text.split(' ').next().unwrap_or_default();
+    let day = DateParts::parse(&format!("{day}{era}"))?;
+    Some(InputDay { year: day.year, exists: day.exists() })
 }
 
-/// Whether DECIMAL of MySQL and MariaDB holds it: 65 digits, 30 of them behind the point.
-fn is_decimal_of_mysql(number: &BigDecimal) -> bool {
-    let (digits, scale) = number.as_bigint_and_exponent();
-    let count = i64::try_from(digits.magnitude().to_string().len()).unwrap_or(i64::MAX);
-    scale <= 30 && count.max(count.saturating_sub(scale)).max(scale) <= 65
+/// The type that a parameter's text is cast to, where a statement has to.
+pub(crate) fn cast_type(ty: ParamType, database: &dyn TargetDatabase) -> &'static str {
+    database.cast_type(input_type(ty), None)
 }
 
-/// Whether a floating point has the number exactly as it is written.
-fn is_double(text: &str, number: &BigDecimal) -> bool {
-    let near = text.parse::<f64>().ok().filter(|near| near.is_finite());
-    near.and_then(|near| BigDecimal::from_str(&near.to_string()).ok()).as_ref() == Some(number)
+/// The same for one value.
+pub(crate) fn cast_type_of(param: &BoundParam, database: &dyn TargetDatabase) -> &'static str {
+    database.cast_type(input_type(param.ty), param.expose_text())
+}
+
+/// A parameter as the server should get it.
+pub(crate) fn bind_argument(param: &BoundParam, database: &dyn TargetDatabase) -> Arg {
+    input_value(param).map_or(Arg::Null, |value| database.bind_input(&value))
 }
 
 /// Why the server has no such value in its type for the parameter: it would refuse it in the middle of the work, or
 /// take another one.
-pub(crate) fn refuse_unheld(param: &BoundParam, dialect: Dialect) -> Result<(), String> {
-    let Some(text) = param.expose_text().filter(|_| param.mode != ParamMode::Out) else {
-        return Ok(());
-    };
-    let fault = match param.ty {
-        ParamType::Int => int_fault(text, dialect),
-        ParamType::Decimal => decimal_fault(text, dialect),
-        ParamType::Date | ParamType::Datetime => date_fault(param.ty, text, dialect),
-        ParamType::Text | ParamType::Bool | ParamType::Bytes => None,
-    };
+pub(crate) fn refuse_unheld(
+    param: &BoundParam,
+    database: &dyn TargetDatabase,
+) -> Result<(), String> {
+    let value = input_value(param).filter(|_| param.mode != ParamMode::Out);
+    let fault = value.and_then(|value| database.input_fault(&value));
     let Some(fault) = fault else { return Ok(()) };
     let (name, ty) = (&param.name, param.ty.as_str());
     Err(match &param.origin {
@@ -123,17 +90,16 @@ pub(crate) fn refuse_unheld(param: &BoundParam, dialect: Dialect) -> Result<(), 
     })
 }
 
-/// Why a value may not be given as text to a BIT parameter of MySQL or MariaDB: the server takes the bytes of the
+/// Why a value may not be given as text to a parameter of the server's type: the server takes the bytes of the
 /// text, so that `5` becomes 53, without an error.
 pub(crate) fn refuse_text_as_bits(
     param: &BoundParam,
     server_type: &str,
-    dialect: Dialect,
+    database: &dyn TargetDatabase,
 ) -> Result<(), String> {
-    let is_bits = server_type.get(..3).is_some_and(|head| head.eq_ignore_ascii_case("bit"));
     let is_text = matches!(param.ty, ParamType::Text | ParamType::Date | ParamType::Datetime);
     let is_given = param.mode != ParamMode::Out && param.expose_text().is_some();
-    match dialect == Dialect::Mysql && is_bits && is_text && is_given {
+    match is_text && is_given && database.takes_text_as_bits(server_type) {
         true => Err(format!(
             "parameter {}: the routine takes {server_type}, and the server would store the bytes of the text in \
              place of its number; declare it type: int",
@@ -143,82 +109,21 @@ pub(crate) fn refuse_text_as_bits(
     }
 }
 
-fn int_fault(text: &str, dialect: Dialect) -> Option<String> {
-    (dialect == Dialect::Sqlite && text.parse::<i64>().is_err()).then(|| {
-        "SQLite has whole numbers up to 9223372036854775807 and would take another number; declare \
-         it type: text"
-            .to_owned()
-    })
-}
-
-fn decimal_fault(text: &str, dialect: Dialect) -> Option<String> {
-    let Ok(number) = BigDecimal::from_str(text) else {
-        return match (dialect, text) {
-            (Dialect::Mysql, _) => Some(format!(
-                "MySQL and MariaDB have no number {text}; declare it type: text, or return NULL or another number"
-            )),
-            (Dialect::Sqlite, "NaN") => Some(
-                "SQLite has no NaN and would take NULL; declare it type: text, or return NULL"
-                    .to_owned(),
-            ),
-            (Dialect::Sqlite | Dialect::Postgres, _) => None,
-        };
-    };
-    match dialect {
-        Dialect::Postgres => None,
-        Dialect::Mysql if is_decimal_of_mysql(&number) || is_double(text, &number) => None,
-        Dialect::Mysql => Some(format!(
-            "MySQL and MariaDB have decimals of 65 digits, 30 of them behind the point, and would take another \
-             number for this value of {} digits; declare it type: text, or round it",
-            number.digits()
-        )),
-        Dialect::Sqlite => {
-            let whole = number.is_integer() && number.to_i64().is_some();
-            (!whole && !is_double(text, &number)).then(|| {
-                format!(
-                    "SQLite has no exact decimals and would take another number for this value of {} \
-                     digits; declare it type: text, or hand on whole cents as type: int",
-                    number.digits()
-                )
-            })
-        }
-    }
-}
-
-fn date_fault(ty: ParamType, text: &str, dialect: Dialect) -> Option<String> {
-    let era = if text.ends_with(" BC") { " BC" } else { "" };
-    let day = text.split(' ').next().unwrap_or_default();
-    let day = DateParts::parse(&format!("{day}{era}"));
-    let (server, is_held) = match dialect {
-        Dialect::Sqlite => return None,
-        Dialect::Mysql => {
-            let is_held = day.is_some_and(|day| (0..=9999).contains(&day.year));
-            ("MySQL and MariaDB have days of the years 0000 to 9999", is_held)
-        }
-        Dialect::Postgres => {
-            let last = if ty == ParamType::Datetime { 294_276 } else { 5_874_897 };
-            let is_held = |day: DateParts| day.exists() && (-4714..=last).contains(&day.year);
-            let is_held = day.is_none_or(is_held);
-            ("PostgreSQL has only days that exist", is_held)
-        }
-    };
-    (!is_held).then(|| {
-        format!(
-            "{server}, and {text} is none; declare it type: text, or return NULL or another day"
-        )
-    })
-}
-
 /// An empty buffer for the results of a body.
 pub(crate) fn results(limits: OutputLimits) -> Results {
-    Results::of_body(ResultLimits {
+    Results::of_body(result_limits(limits))
+}
+
+/// How much of the results of a body is kept.
+pub(crate) fn result_limits(limits: OutputLimits) -> ResultLimits {
+    ResultLimits {
         rows: limits.max_rows,
         sets: SETS_KEPT,
         value_bytes: limits.max_value_bytes,
         inline_bytes: limits.inline_bytes,
         total_bytes: limits.max_total_bytes,
         large_bytes: limits.max_stored_bytes,
-    })
+    }
 }
 
 /// The results as the body's outputs.
@@ -290,5 +195,23 @@ pub(crate) fn handed_on(
         (None, Cell::Value(ty, text)) => Ok(OutputValue::Typed(value_type(ty), text)),
         (None, Cell::Null | Cell::Unreadable(_)) => Ok(OutputValue::Null),
         (None, Cell::TooLong(_) | Cell::TooLongTogether(_)) => Ok(OutputValue::Null),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::target;
+
+    #[test]
+    fn each_server_family_has_its_sql_in_the_domain() {
+        for name in DialectName::ALL {
+            let database = target::named(name.as_str()).expect("its family");
+            assert_eq!(dialect_name(database), Ok(name));
+        }
+        for url in ["sqlite:a.db", "mysql://h/a", "mariadb://h/a", "postgres://h/a"] {
+            let database = target::of_url(url).expect("its family");
+            assert_eq!(dialect_name(database).ok(), DialectName::of_url(url), "{url}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! count towards the time limit of the attempt and are stopped like its body. They take no session
 //! lock: they change nothing, so an orphaned check blocks no one.
 
-use crate::db::fault::{DatabaseError, SessionError};
+use crate::db::fault::ErrorCondition;
 use crate::db::notice;
 use crate::db::session::{Session, SessionTarget};
 use crate::domain::id::SourceName;
@@ -232,7 +232,8 @@ async fn query(
     params: &[BoundParam],
     ctx: &Context,
 ) -> Result<JobOutputs, BodyFault> {
-    let dialect = bind::dialect_name(session.dialect());
+    let dialect = bind::dialect_name(session.database());
+    let dialect = dialect.map_err(|e| BodyFault::At("before its query".to_owned(), e))?;
     let text = sql
         .text_for(dialect)
         .ok_or_else(|| BodyFault::Said(format!("it has no SQL for {dialect}")))?;
@@ -245,21 +246,12 @@ fn words(fault: BodyFault) -> String {
         BodyFault::Said(said) => said,
         BodyFault::Before(what, error) => format!("{what}: {error}"),
         BodyFault::Known(outcome) => outcome.message.unwrap_or_default(),
-        BodyFault::At(_, SessionError::Database(error)) if is_change(&error) => {
+        BodyFault::At(_, error) if error.is(ErrorCondition::ReadOnly) => {
             format!(
                 "{error}; a check may only read, what changes data belongs in the body of a job"
             )
         }
         BodyFault::At(_, error) => error.to_string(),
-    }
-}
-
-/// Whether the server refused a change: 25006 of PostgreSQL, 1792 of MySQL, 8 of SQLite.
-fn is_change(error: &DatabaseError) -> bool {
-    let code = error.code.as_deref();
-    match error.number {
-        Some(number) => number == 1792,
-        None => code == Some("25006") || code == Some("8"),
     }
 }
 

@@ -8,9 +8,9 @@
 //! outcome, not what the server returned meanwhile.
 
 use crate::db::control::Control;
-use crate::db::dialect::Dialect;
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::session::{Brake, Session, SessionId, SessionTarget};
+use crate::db::target::{StopMeans, TargetDatabase};
 use crate::domain::job::outcome::{JobOutputs, Stream};
 use crate::handler::liveness_probe::WatchedSession;
 use crate::handler::run_on_source::BodyFault;
@@ -49,7 +49,7 @@ pub(crate) struct Ladder<'a> {
     target: &'a SessionTarget,
     lock_name: &'a str,
     ctx: &'a Context,
-    dialect: Dialect,
+    database: &'static dyn TargetDatabase,
     id: Option<SessionId>,
     brake: Brake,
     was_sent: AtomicBool,
@@ -69,7 +69,7 @@ impl<'a> Ladder<'a> {
             target,
             lock_name,
             ctx,
-            dialect: session.dialect(),
+            database: session.database(),
             id: session.id().cloned(),
             brake: session.brake(),
             was_sent: AtomicBool::new(false),
@@ -219,11 +219,10 @@ impl<'a> Ladder<'a> {
     /// A body that ended before the first cancel was sent has ended by itself.
     fn judge(&self, done: Result<JobOutputs, BodyFault>, reason: StopReason) -> GuardedEnd {
         let was_braked = matches!(done, Err(BodyFault::At(_, SessionError::Braked)));
-        let was_sent = match self.dialect {
-            // On SQLite the cancellation flag is the cancel, and COMMIT obeys it: a success is a
-            // success.
-            Dialect::Sqlite => done.is_err(),
-            Dialect::Mysql | Dialect::Postgres => self.was_sent.load(Ordering::SeqCst),
+        let was_sent = match self.database.capabilities().stop {
+            // The cancellation flag is the cancel, and COMMIT obeys it: a success is a success.
+            StopMeans::Flag => done.is_err(),
+            StopMeans::EndSession | StopMeans::CancelFirst => self.was_sent.load(Ordering::SeqCst),
         };
         if was_braked || was_sent { GuardedEnd::Stopped(reason) } else { GuardedEnd::Own(done) }
     }
@@ -240,7 +239,7 @@ impl<'a> Ladder<'a> {
             sleep(grace + self.ctx.options.kill_confirm).await;
             return false;
         };
-        if self.dialect == Dialect::Mysql {
+        if self.database.capabilities().stop == StopMeans::EndSession {
             let within = grace + self.ctx.options.kill_confirm;
             return self.confirm_within(Duration::ZERO, within).await;
         }
@@ -251,7 +250,7 @@ impl<'a> Ladder<'a> {
                 // Set before sending: the body may end at once, and this future with it.
                 self.was_sent.store(true, Ordering::SeqCst);
                 if !std::mem::replace(&mut is_said, true) {
-                    self.log_line(format!("pg_cancel_backend({}) sent", id.number));
+                    self.log_line(format!("{} sent", self.database.cancel_request(id.number)));
                 }
                 match timeout(self.target.timeout, open.cancel(id)).await {
                     Ok(Ok(true)) => sent += 1,
@@ -267,13 +266,6 @@ impl<'a> Ladder<'a> {
             false => self.log_line(format!("still runs after {sent} cancels: ending its session")),
         }
         self.confirm(Duration::ZERO).await
-    }
-
-    fn end_words(&self, id: &SessionId) -> String {
-        match self.dialect {
-            Dialect::Postgres => format!("pg_terminate_backend({})", id.number),
-            Dialect::Mysql | Dialect::Sqlite => format!("KILL CONNECTION {}", id.number),
-        }
     }
 
     /// Polls the process list until the session is gone, ending it if it is still there after
@@ -321,7 +313,7 @@ impl<'a> Ladder<'a> {
         let Some(open) = control else { return };
         self.was_sent.store(true, Ordering::SeqCst);
         if is_first {
-            self.log_line(format!("{} sent", self.end_words(id)));
+            self.log_line(format!("{} sent", self.database.end_request(id.number)));
         }
         match timeout(self.target.timeout, open.terminate(id)).await {
             Ok(Ok(_)) => {}
@@ -362,16 +354,9 @@ impl<'a> Ladder<'a> {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Error 1095: the body runs a SQL SECURITY DEFINER procedure of another user, and only a user
-    /// with CONNECTION ADMIN may stop that.
     async fn complain(&self, control: &mut Option<Control>, what: &str, error: &SessionError) {
-        let hint = match error {
-            SessionError::Database(e) if e.number == Some(1095) => {
-                "; GRANT CONNECTION ADMIN ON *.* to this user (on MySQL CONNECTION_ADMIN, and SYSTEM_USER \
-                 where the definer has it), so that it may stop procedures that run as their definer"
-            }
-            _ => "",
-        };
+        let is_refused = error.is(ErrorCondition::NotStoppable);
+        let hint = if is_refused { self.database.not_stoppable_hint() } else { "" };
         self.stumble(format!("could not {what}: {error}{hint}"));
         if !matches!(error, SessionError::Database(_)) {
             *control = None;

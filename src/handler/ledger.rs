@@ -9,7 +9,7 @@
 //! A key that is `open` outside of its own transaction proves that the body ended that transaction.
 //! Such a body cannot be run exactly once, so its job is marked and refused from then on.
 
-use crate::db::fault::{ServerErrorKind, SessionError};
+use crate::db::fault::{ErrorCondition, ServerErrorKind, SessionError};
 use crate::db::session::{Session, SessionTarget};
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, AttemptStage, JobOutputs, Stream};
 use crate::domain::source::tx_class::TxClass;
@@ -216,21 +216,21 @@ impl RecordedTask<'_> {
         let failed = |words: String| AttemptOutcome::ended(AttemptEnd::Failed, words);
         let outcome = match self.task.is_unresolved {
             // A new table would report for each effect that it did not happen.
-            true if said.is_missing_table() => failed(format!(
+            true if said.condition == ErrorCondition::MissingTable => failed(format!(
                 "procession_ledger is gone from source '{source}', and what became of the tries \
                  before try {} cannot be looked up; restore it, or look at the data yourself and \
                  force-success / force-failure; nothing was run",
                 self.task.attempt
             ))
             .for_good(),
-            false if said.is_missing_table() => failed(format!(
+            false if said.condition == ErrorCondition::MissingTable => failed(format!(
                 "source '{source}' has no procession_ledger; run: procession source prepare \
                  {source}; nothing was run"
             ))
             .for_good(),
             // An open outcome is looked up again: the privilege may come back.
-            false if said.is_denied() => self.denied("read", error).for_good(),
-            true if said.is_denied() => self.denied("read", error),
+            false if said.condition == ErrorCondition::Denied => self.denied("read", error).for_good(),
+            true if said.condition == ErrorCondition::Denied => self.denied("read", error),
             true | false => failed(format!(
                 "cannot read procession_ledger in source '{source}': {error}; nothing was run"
             )),
@@ -242,7 +242,7 @@ impl RecordedTask<'_> {
     fn refused(self, fault: BodyFault) -> BodyFault {
         match fault {
             BodyFault::At(place, error) | BodyFault::Before(place, error)
-                if place == LEDGER && error.is_denied() =>
+                if place == LEDGER && error.is(ErrorCondition::Denied) =>
             {
                 known(classed(self.denied("write", &error).for_good(), &error))
             }

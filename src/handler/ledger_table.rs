@@ -1,6 +1,5 @@
 //! The rows of `procession_ledger` in a data source: which bodies took effect, by idempotency key.
 
-use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::ledger::TABLE;
 use crate::db::results::{Results, Rows};
@@ -31,7 +30,7 @@ pub(crate) enum LedgerLookup {
 /// The ledger of a session, as found before the body.
 pub(crate) struct LedgerEntry<'a> {
     task: &'a AttemptTask,
-    /// The table's SQL name. On PostgreSQL with its schema, because a body may `SET search_path`.
+    /// The table's SQL name: with its schema where a body may change the search path.
     table: String,
 }
 
@@ -42,22 +41,17 @@ impl<'a> LedgerEntry<'a> {
         task: &'a AttemptTask,
     ) -> Result<(Self, LedgerLookup), SessionError> {
         let mut book = Self { task, table: TABLE.to_owned() };
-        if session.dialect() != Dialect::Postgres {
+        let Some(sql) = session.database().ledger_entry_query() else {
             let found = book.read_entry(session).await?;
             return Ok((book, found));
-        }
-        let sql = "SELECT l.state, l.attempt, l.outputs, n.nspname::text \
-                   FROM pg_catalog.pg_class c \
-                   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-                   LEFT JOIN procession_ledger l ON l.idem_key = ? \
-                   WHERE c.oid = pg_catalog.to_regclass('procession_ledger')";
+        };
         let mut answer = Results::uncut(1);
         session.run_internal(sql, &[task.idem_key.as_str().into()], &mut answer).await?;
         let row = answer.sets.first();
         // In SQL texts of this program a `?` is a placeholder, also within quotes.
         let schema = row.and_then(|row| row.first(3)).filter(|name| !name.contains('?'));
         if let Some(schema) = schema {
-            book.table = format!("{}.{TABLE}", Dialect::Postgres.quote(schema));
+            book.table = format!("{}.{TABLE}", session.database().quote_name(schema));
         }
         Ok((book, row.map_or(LedgerLookup::Nothing, found)))
     }

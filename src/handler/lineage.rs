@@ -1,11 +1,10 @@
 //! Reads the catalogue of a data source as the input of lineage. Changes nothing there.
 
-use crate::db::MysqlServer;
 use crate::db::catalogue_rows::{CatalogueRows, CatalogueScope, TextRow};
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
-use crate::db::user_grants::quote_user;
+use crate::db::target::{self, TargetDatabase};
 use crate::domain::source::{DataSource, DialectName};
 use crate::handler::run_on_source::reach;
 use crate::handler::{HandlerOptions, address, bind};
@@ -30,7 +29,8 @@ pub async fn read_catalogue(
     let (target, at) = reach(source, "lineage".to_owned(), options)?;
     // Unlike a job, this must not create a missing file.
     if is_absent(&target.url) {
-        return Ok(Catalogue::new(DialectName::Sqlite, vec!["main".to_owned()], true));
+        let dialect = DialectName::of_url(&target.url).ok_or("its URL has no scheme")?;
+        return Ok(Catalogue::new(dialect, vec!["main".to_owned()], true));
     }
     let mut session = Session::open_session(&target)
         .await
@@ -46,14 +46,13 @@ pub async fn read_catalogue(
 }
 
 async fn read_session(session: &mut Session, texts: &[String]) -> Result<Catalogue, SessionError> {
-    let dialect = bind::dialect_name(session.dialect());
+    let dialect = bind::dialect_name(session.database())?;
     let scope = session.catalogue_scope().await?;
-    let mut open: Vec<String> = match dialect {
-        // One query returns all schemas there.
-        DialectName::Postgres => vec![String::new()],
-        DialectName::Mysql | DialectName::Sqlite => scope.search_path.clone(),
+    let mut open: Vec<String> = match scope.is_read_at_once {
+        true => vec![String::new()],
+        false => scope.search_path.clone(),
     };
-    if dialect == DialectName::Mysql {
+    if !scope.is_read_at_once {
         open.extend(named_schemas(texts.iter().map(String::as_str), &scope.schemas));
     }
     let (mut rows, mut done) = (CatalogueRows::default(), BTreeSet::new());
@@ -62,7 +61,7 @@ async fn read_session(session: &mut Session, texts: &[String]) -> Result<Catalog
             continue;
         }
         let found = session.catalogue_rows(&schema).await?;
-        if dialect == DialectName::Mysql {
+        if !scope.is_read_at_once {
             let bodies = found.routines.iter().chain(&found.tables).chain(&found.triggers);
             let bodies = bodies.flat_map(|row| row.iter().flatten().map(String::as_str));
             open.extend(named_schemas(bodies, &scope.schemas));
@@ -70,8 +69,9 @@ async fn read_session(session: &mut Session, texts: &[String]) -> Result<Catalog
         rows.extend(found);
     }
     let user = session.server_identity().await?.user;
-    let user = user.as_deref().and_then(|user| quote_user(session.dialect(), user));
-    let grants = HiddenTextGrants { server: session.server(), user: user.unwrap_or_default() };
+    let database = session.database();
+    let user = user.as_deref().and_then(|user| database.quote_user(user)).unwrap_or_default();
+    let grants = HiddenTextGrants { database, user };
     Ok(catalogue_of(dialect, &scope, &rows, &grants))
 }
 
@@ -94,22 +94,13 @@ fn named_schemas<'t>(texts: impl Iterator<Item = &'t str>, schemas: &[String]) -
 
 /// The grants that would show a hidden text to our user.
 struct HiddenTextGrants {
-    server: Option<MysqlServer>,
+    database: &'static dyn TargetDatabase,
     user: String,
 }
 
 impl HiddenTextGrants {
     fn routine(&self, schema: &str) -> String {
-        let user = &self.user;
-        match self.server {
-            Some(MysqlServer::MariaDb) => format!(
-                "GRANT SHOW CREATE ROUTINE ON `{schema}`.* TO {user} (before MariaDB 11.3: GRANT SELECT ON \
-                 mysql.proc TO {user})"
-            ),
-            Some(MysqlServer::Mysql | MysqlServer::OceanBase) | None => {
-                format!("GRANT SHOW_ROUTINE ON *.* TO {user}")
-            }
-        }
+        self.database.hidden_routine_grant(schema, &self.user)
     }
 
     fn view_grant(&self, schema: &str, view: &str) -> String {
@@ -145,7 +136,7 @@ fn catalogue_of(
     let mut catalogue = Catalogue::new(dialect, scope.search_path.clone(), scope.folds_tables);
     let mut tables: HashMap<ObjectName, Table> = HashMap::new();
     for row in &rows.tables {
-        tables.insert(name(row, 0), table_of(row, dialect, grants));
+        tables.insert(name(row, 0), table_of(row, grants));
     }
     for row in &rows.columns {
         if let (Some(table), Some(column)) = (tables.get_mut(&name(row, 0)), text_at(row, 2)) {
@@ -158,7 +149,7 @@ fn catalogue_of(
     add_keys(&mut tables, rows);
     for row in &rows.triggers {
         if let Some(table) = tables.get_mut(&name(row, 0)) {
-            table.triggers.push(trigger_of(row, dialect));
+            table.triggers.push(trigger_of(row, dialect, scope));
         }
     }
     for (table, it) in &mut tables {
@@ -184,23 +175,16 @@ fn catalogue_of(
     for (name, table) in tables {
         catalogue.add_table(name, table);
     }
-    add_routines(&mut catalogue, rows, grants);
+    add_routines(&mut catalogue, rows, scope, grants);
     catalogue
 }
 
-fn table_of(row: &TextRow, dialect: DialectName, grants: &HiddenTextGrants) -> Table {
+fn table_of(row: &TextRow, grants: &HiddenTextGrants) -> Table {
     let (schema, table) =
         (text_at(row, 0).unwrap_or_default(), text_at(row, 1).unwrap_or_default());
-    let body = match (dialect, text_at(row, 3)) {
-        (_, None | Some("")) => BodyText::Hidden { grant: grants.view_grant(schema, table) },
-        // SQLite stores the whole statement.
-        (DialectName::Sqlite, Some(sql)) => {
-            let lower = sql.to_ascii_lowercase();
-            let words = [" as\n", " as ", "\nas ", "\nas\n", "\tas ", ")as "];
-            let query = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len()));
-            BodyText::Text(query.min().map_or(String::new(), |at| sql[at..].to_owned()))
-        }
-        (DialectName::Mysql | DialectName::Postgres, Some(sql)) => BodyText::Text(sql.to_owned()),
+    let body = match text_at(row, 3) {
+        None | Some("") => BodyText::Hidden { grant: grants.view_grant(schema, table) },
+        Some(sql) => BodyText::Text(sql.to_owned()),
     };
     let mut made = Table::default();
     match text_at(row, 2) {
@@ -225,7 +209,7 @@ fn add_keys(tables: &mut HashMap<ObjectName, Table>, rows: &CatalogueRows) {
     }
 }
 
-fn trigger_of(row: &TextRow, dialect: DialectName) -> CatalogueTrigger {
+fn trigger_of(row: &TextRow, dialect: DialectName, scope: &CatalogueScope) -> CatalogueTrigger {
     let name = text_at(row, 2).unwrap_or_default().to_owned();
     let mut timing = text_at(row, 4).unwrap_or_default().to_ascii_uppercase();
     let mut events = text_at(row, 3).unwrap_or_default().to_ascii_uppercase();
@@ -234,7 +218,7 @@ fn trigger_of(row: &TextRow, dialect: DialectName) -> CatalogueTrigger {
             let schema = text_at(row, 6).map(str::to_owned);
             TriggerAction::Calls(ObjectName { schema, name: function.to_owned() })
         }
-        (None, Some(sql)) if dialect == DialectName::Sqlite => {
+        (None, Some(sql)) if scope.has_whole_triggers => {
             let head = sql.to_ascii_uppercase();
             let head = head.split(" ON ").next().unwrap_or_default().to_owned();
             timing = head.clone();
@@ -276,7 +260,12 @@ fn hidden_triggers(table: &str, grant: String) -> CatalogueTrigger {
     }
 }
 
-fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &HiddenTextGrants) {
+fn add_routines(
+    catalogue: &mut Catalogue,
+    rows: &CatalogueRows,
+    scope: &CatalogueScope,
+    grants: &HiddenTextGrants,
+) {
     let mut params: HashMap<&str, Vec<CatalogueParam>> = HashMap::new();
     for row in &rows.params {
         let mode = text_at(row, 3).unwrap_or_default();
@@ -294,9 +283,9 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Hidden
     for row in &rows.routines {
         let id = text_at(row, 0).unwrap_or_default();
         let schema = text_at(row, 1).unwrap_or_default();
-        let is_mysql = catalogue.dialect == DialectName::Mysql;
-        let language = match (is_mysql, text_at(row, 3)) {
-            (true, Some("sql")) => mysql_language(text_at(row, 5).unwrap_or_default()),
+        let is_in_own = scope.looks_up_in_own_schema;
+        let language = match (is_in_own, text_at(row, 3)) {
+            (true, Some("sql")) => language_of_mode(text_at(row, 5).unwrap_or_default()),
             (true, other) => RoutineLanguage::Other(other.unwrap_or("another language").to_owned()),
             (false, other) => language_of(other.unwrap_or_default()),
         };
@@ -304,8 +293,7 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Hidden
             Some(text) => BodyText::Text(text.to_owned()),
             None => BodyText::Hidden { grant: grants.routine(schema) },
         };
-        let search_path = if is_mysql {
-            // In MySQL, names in a body refer to the routine's own database.
+        let search_path = if is_in_own {
             Some(vec![schema.to_owned()])
         } else {
             search_path_of(text_at(row, 5))
@@ -321,9 +309,8 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Hidden
     }
 }
 
-/// The SQL modes of MySQL under which a body was created may change the meaning of its quotes and
-/// words.
-fn mysql_language(sql_mode: &str) -> RoutineLanguage {
+/// The SQL modes under which a body was created may change the meaning of its quotes and words.
+fn language_of_mode(sql_mode: &str) -> RoutineLanguage {
     let changes = ["ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ORACLE"];
     match sql_mode.split(',').find(|mode| changes.contains(mode)) {
         Some(mode) => RoutineLanguage::Other(format!("SQL of mode {mode}")),
@@ -342,16 +329,17 @@ fn search_path_of(settings: Option<&str>) -> Option<Vec<String>> {
 pub fn server_of(source: &DataSource) -> String {
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
     let without_query = url.split(['?', '#']).next().unwrap_or_default();
-    match DialectName::of_url(&url) {
-        Some(DialectName::Sqlite) | None => without_query.to_owned(),
-        Some(dialect) => {
+    let is_file = |database: &dyn TargetDatabase| database.capabilities().is_file;
+    match target::of_url(&url).filter(|database| !is_file(*database)) {
+        None => without_query.to_owned(),
+        Some(database) => {
             let rest = without_query.split_once("://").map_or(without_query, |(_, rest)| rest);
             let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-            let (host, database) = place.split_once('/').unwrap_or((place, ""));
-            // Tables of MySQL include their database in the name.
-            match dialect {
-                DialectName::Postgres => format!("postgres {host}/{database}"),
-                DialectName::Mysql | DialectName::Sqlite => format!("mysql {host}"),
+            let (host, name) = place.split_once('/').unwrap_or((place, ""));
+            // Where a connection spans databases, the names of tables include theirs.
+            match database.capabilities().spans_databases {
+                true => format!("{} {host}", database.name()),
+                false => format!("{} {host}/{name}", database.name()),
             }
         }
     }

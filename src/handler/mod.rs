@@ -13,7 +13,6 @@ pub mod cgroup_tree;
 pub mod checks;
 mod child;
 mod cluster_api;
-mod cursors;
 mod earlier_attempts;
 mod executor;
 mod flink;

@@ -1,7 +1,6 @@
 //! The packet limit of a server of MySQL or MariaDB. A larger packet would end the connection,
 //! which looks like a transient failure.
 
-use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
@@ -20,10 +19,10 @@ pub(crate) async fn packet_fault(
     what: &str,
     bytes: usize,
 ) -> Result<Option<String>, SessionError> {
-    if session.dialect() != Dialect::Mysql || bytes < ASK_FROM {
+    let Some(query) = session.database().packet_limit_query().filter(|_| bytes >= ASK_FROM) else {
         return Ok(None);
-    }
-    let answer = session.query_rows("SELECT @@max_allowed_packet", &[]).await?;
+    };
+    let answer = session.query_rows(query, &[]).await?;
     let most: usize = answer.first(0).and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
     Ok((bytes + OVERHEAD > most).then(|| {
         format!(

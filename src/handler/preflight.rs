@@ -5,14 +5,13 @@
 //! is looked up as the job itself would do it, so that nothing is refused that a run would find.
 
 use crate::db::connect_error::Hope;
-use crate::db::dialect::Dialect;
-use crate::db::fault::{ServerErrorKind, SessionError};
+use crate::db::fault::{ErrorCondition, ServerErrorKind, SessionError};
 use crate::db::ledger::LedgerState;
 use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::routine_catalogue::{CatalogueEntry, WantedRoutine};
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
-use crate::db::user_grants::quote_user;
+use crate::db::target::{Capabilities, UserPrivileges};
 use crate::domain::job::dependency::JobDependency;
 use crate::domain::job::preflight::{
     CallFacts, CallerFacts, JobPreflight, PreflightFinding, PreflightProblem, PreflightReport,
@@ -21,17 +20,15 @@ use crate::domain::job::preflight::{
 };
 use crate::domain::job::{JobDef, Param, ParamType};
 use crate::domain::params::BoundParam;
-use crate::domain::source::mysql_grants::{MysqlGrants, RoutineKind};
 use crate::domain::source::statement::{bind_names, split, unfit};
 use crate::domain::source::tx_class::TxClass;
-use crate::domain::source::{DataSource, DialectName};
+use crate::domain::source::DataSource;
 use crate::domain::text::did_you_mean::nearest;
 use crate::handler::bind;
-use crate::handler::routine_lookup::{LookupError, find_routine};
+use crate::handler::routine_lookup::{LookupError, find_routine, prefer_procedures, spellings};
 use crate::handler::run_on_source::reach;
 use crate::handler::signature::{Name, arrange, choose, parse_name, refuse_gap};
 use crate::handler::source::{Password, place};
-use crate::handler::stop_trial::grant_for_definers;
 use crate::handler::{HandlerOptions, address};
 use futures_util::future::join_all;
 use std::time::Duration;
@@ -89,7 +86,7 @@ async fn check_source(asked: &PreflightSource<'_>, options: &HandlerOptions) -> 
 struct Visit<'a> {
     source: &'a DataSource,
     caller: CallerFacts,
-    grants: Option<MysqlGrants>,
+    privileges: Option<Box<dyn UserPrivileges>>,
     report: PreflightReport,
 }
 
@@ -105,7 +102,7 @@ impl<'a> Visit<'a> {
             user: None,
         };
         let report = PreflightReport { sources: vec![of_source], ..PreflightReport::default() };
-        Self { source, caller: CallerFacts::default(), grants: None, report }
+        Self { source, caller: CallerFacts::default(), privileges: None, report }
     }
 
     fn add_finding(
@@ -167,11 +164,11 @@ impl<'a> Visit<'a> {
         asked: &PreflightSource<'_>,
     ) -> Result<(), SessionError> {
         let jobs = &asked.jobs[..];
-        let dialect = bind::dialect_name(session.dialect());
+        let dialect = bind::dialect_name(session.database())?;
         self.learn_caller(&mut session).await?;
         limit_waiting(&mut session).await?;
         let calls: Vec<&JobDef> = jobs.iter().copied().filter(|j| j.proc_name.is_some()).collect();
-        if session.dialect() == Dialect::Sqlite {
+        if !session.database().capabilities().has_routines {
             for job in calls {
                 self.look_at_named_body(&mut session, job).await?;
             }
@@ -196,16 +193,13 @@ impl<'a> Visit<'a> {
 
     async fn learn_caller(&mut self, session: &mut Session) -> Result<(), SessionError> {
         let whom = session.server_identity().await?;
-        let quoted = whom.user.as_deref().and_then(|user| quote_user(session.dialect(), user));
-        if session.dialect() == Dialect::Mysql {
-            let lines = session.grant_lines().await?;
-            self.grants = Some(MysqlGrants::parse(lines.iter().map(String::as_str)));
-        }
+        let quoted = whom.user.as_deref().and_then(|user| session.database().quote_user(user));
+        self.privileges = session.read_privileges().await?;
         self.caller = CallerFacts {
             user: whom.user.clone(),
             quoted,
-            may_stop_others: self.grants.as_ref().map(MysqlGrants::may_stop_other_users),
-            stop_grant: grant_for_definers(session.server(), whom.user.as_deref()),
+            may_stop_others: self.privileges.as_ref().map(|own| own.may_stop_other_users()),
+            stop_grant: session.database().definer_stop_grant(whom.user.as_deref()),
         };
         if let Some(of_source) = self.report.sources.first_mut() {
             of_source.is_reached = true;
@@ -224,7 +218,7 @@ impl<'a> Visit<'a> {
             .iter()
             .map(|job| {
                 let name = parse_name(job.proc_name.as_deref()?).ok()?;
-                let spellings = spell(&name, session.dialect(), &mut wanted);
+                let spellings = spell(&name, session.database().capabilities(), &mut wanted);
                 Some((name, spellings))
             })
             .collect();
@@ -232,7 +226,7 @@ impl<'a> Visit<'a> {
         for (job, asked) in jobs.iter().zip(asked) {
             let params = without_values(&job.params);
             let fitting = asked.and_then(|(name, spellings)| {
-                choose_entry(&name, session.dialect(), &spellings, &found, &params)
+                choose_entry(&name, session.database().capabilities(), &spellings, &found, &params)
             });
             match fitting {
                 Some(entry) => self.judge(session, job, &params, entry).await?,
@@ -265,9 +259,10 @@ impl<'a> Visit<'a> {
                 return Ok(());
             }
         };
-        let fits = arrange(&routine, params).and_then(|slots| match session.dialect() {
-            Dialect::Mysql => refuse_gap(&routine, &slots).map(drop),
-            Dialect::Postgres | Dialect::Sqlite => Ok(()),
+        let omits_last = session.database().capabilities().omits_only_last_arguments;
+        let fits = arrange(&routine, params).and_then(|slots| match omits_last {
+            true => refuse_gap(&routine, &slots).map(drop),
+            false => Ok(()),
         });
         if let Err(why) = fits {
             self.refuse(job, PreflightProblem::ParamsMisfit { why });
@@ -304,7 +299,7 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    /// Where the grants of MySQL's user do not show that it may call a routine, it is tried: on
+    /// Where the grants of a user do not show that it may call a routine, it is tried: on
     /// some servers privileges come from elsewhere (PUBLIC, an anonymous user).
     async fn facts(
         &self,
@@ -315,21 +310,14 @@ impl<'a> Visit<'a> {
         runs_as_definer: bool,
         may_execute: Option<bool>,
     ) -> Result<(CallFacts, String), SessionError> {
-        let by_grants = self.grants.as_ref().map(|grants| {
-            let (kind, name) = match &routine.package {
-                Some(package) => (RoutineKind::Package, package),
-                None if routine.is_function => (RoutineKind::Function, &routine.name),
-                None => (RoutineKind::Procedure, &routine.name),
-            };
-            grants.may_execute(kind, &routine.schema, name)
-        });
+        let by_grants = self.privileges.as_ref().map(|own| own.may_execute(&routine));
         let may_execute = match by_grants {
             None => may_execute,
             Some(true) => Some(true),
             Some(false) if routine.package.is_some() => None,
             Some(false) => Some(!session.is_execute_refused(&routine).await?),
         };
-        let dialect = bind::dialect_name(session.dialect());
+        let dialect = bind::dialect_name(session.database())?;
         let types = types_of(&routine, params);
         let package =
             routine.package.as_ref().map_or(String::new(), |package| format!("{package}."));
@@ -389,9 +377,11 @@ impl<'a> Visit<'a> {
         job: &JobDef,
         text: &str,
     ) -> Result<(), SessionError> {
-        let dialect = bind::dialect_name(session.dialect());
+        let dialect = bind::dialect_name(session.database())?;
+        let database = session.database();
         let cast = |name: &str| {
-            job.params.iter().find(|p| p.name == name).map_or("text", |p| bind::cast_type(p.ty))
+            let param = job.params.iter().find(|p| p.name == name);
+            param.map_or("text", |p| bind::cast_type(p.ty, database))
         };
         for (at, statement) in split(text, dialect).iter().enumerate() {
             let place = format!("statement {} (line {})", at + 1, statement.line);
@@ -400,7 +390,7 @@ impl<'a> Visit<'a> {
                 self.refuse(job, PreflightProblem::StatementRefused { place, why });
                 return Ok(());
             }
-            if statement.is_routine || is_run_by_reading(&statement.text, dialect) {
+            if statement.is_routine || database.runs_while_parsing(&statement.text) {
                 continue;
             }
             let bound = bind_names(&statement.text, dialect, cast);
@@ -410,10 +400,11 @@ impl<'a> Visit<'a> {
                 Err(SessionError::Database(error)) => error,
             };
             // A lock that is held now, and statements that MySQL parses only when it runs them.
-            if error.kind == ServerErrorKind::LockWait || error.number == Some(NOT_PREPARED) {
+            if error.kind == ServerErrorKind::LockWait
+                || error.condition == ErrorCondition::NotPreparable {
                 continue;
             }
-            let is_certain = at == 0 && error.is_syntax();
+            let is_certain = at == 0 && error.condition == ErrorCondition::Syntax;
             let severity = match is_certain {
                 true => PreflightSeverity::Error,
                 false => PreflightSeverity::Warning,
@@ -444,37 +435,21 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// MySQL cannot prepare every statement.
-const NOT_PREPARED: u16 = 1295;
-
-/// SQLite executes some of its PRAGMAs while it parses them.
-fn is_run_by_reading(text: &str, dialect: DialectName) -> bool {
-    let is_pragma = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("PRAGMA"));
-    dialect == DialectName::Sqlite && is_pragma
-}
-
 /// Checking a statement takes the locks that its tables need.
 async fn limit_waiting(session: &mut Session) -> Result<(), SessionError> {
-    let sql = match session.dialect() {
-        Dialect::Sqlite => return Ok(()),
-        Dialect::Mysql => format!("SET SESSION lock_wait_timeout = {LOCK_SECONDS}"),
-        Dialect::Postgres => format!("SET lock_timeout = '{LOCK_SECONDS}s'"),
-    };
-    session.run_statement(&sql, &[]).await.map(drop)
+    match session.database().lock_wait_limit(LOCK_SECONDS) {
+        Some(sql) => session.run_statement(&sql, &[]).await.map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Adds the spellings of a name to the wanted routines; returns their indexes.
-fn spell(name: &Name, dialect: Dialect, wanted: &mut Vec<WantedRoutine>) -> Vec<usize> {
+fn spell(name: &Name, can: &Capabilities, wanted: &mut Vec<WantedRoutine>) -> Vec<usize> {
     if name.package.is_some() {
         return Vec::new();
     }
-    let spellings = match dialect {
-        // PostgreSQL folds unquoted names.
-        Dialect::Postgres => vec![name.clone(), name.folded()],
-        Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
-    };
     let mut places = Vec::new();
-    for name in spellings {
+    for name in spellings(name, can) {
         let one = WantedRoutine { schema: name.schema, name: name.name };
         let place = wanted.iter().position(|there| *there == one).unwrap_or_else(|| {
             wanted.push(one);
@@ -490,7 +465,7 @@ fn spell(name: &Name, dialect: Dialect, wanted: &mut Vec<WantedRoutine>) -> Vec<
 /// The routine that a job's parameters fit; `None` where that is ambiguous.
 fn choose_entry(
     name: &Name,
-    dialect: Dialect,
+    can: &Capabilities,
     spellings: &[usize],
     found: &[CatalogueEntry],
     params: &[BoundParam],
@@ -498,14 +473,11 @@ fn choose_entry(
     let of = |place: usize| found.iter().filter(move |entry| entry.wanted == place);
     let place = *spellings.iter().find(|place| of(**place).next().is_some())?;
     let mut routines: Vec<Routine> = of(place).map(|entry| entry.routine.clone()).collect();
-    // On MySQL a function may have the name of a procedure.
-    if dialect == Dialect::Mysql && routines.iter().any(|routine| !routine.is_function) {
-        routines.retain(|routine| !routine.is_function);
-    }
+    prefer_procedures(&mut routines, can);
     name.retain_types(&mut routines);
     let chosen = choose(routines, params).ok()?;
     let slots = arrange(&chosen, params).ok()?;
-    if dialect == Dialect::Mysql && refuse_gap(&chosen, &slots).is_err() {
+    if can.omits_only_last_arguments && refuse_gap(&chosen, &slots).is_err() {
         return None;
     }
     of(place).find(|entry| entry.routine == chosen).cloned()

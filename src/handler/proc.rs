@@ -7,11 +7,12 @@
 //! shows those *changed*: sqlx always connects with CLIENT_FOUND_ROWS. MySQL's warnings of a CALL
 //! are written to the log but do not change its end.
 
-use crate::db::call_result::CallVariable;
-use crate::db::dialect::Dialect;
-use crate::db::fault::SessionError;
-use crate::db::routine::{Routine, RoutineParamMode};
+use crate::db::fault::{ErrorCondition, SessionError};
+use crate::db::routine::Routine;
 use crate::db::session::{Arg, Session};
+use crate::db::target::{
+    CallArgument, CallResult, CallStep, CallValue, RoutineCall, TargetDatabase,
+};
 use crate::domain::job::outcome::{
     AttemptEnd, AttemptOutcome, JobOutputs, OutputValue, Stream, array_of_json,
 };
@@ -21,10 +22,7 @@ use crate::domain::job::{BodyPart, JobKind, ParamMode};
 use crate::domain::params::BoundParam;
 use crate::domain::text::count_words;
 use crate::domain::time::span_words;
-use crate::handler::call_values::{
-    OutValues, after_call, column_of_last_row, function_values, out_values,
-};
-use crate::handler::cursors::{fetch_cursors, may_return_cursors};
+use crate::handler::call_values::{after_call, column_of_last_row, function_values, out_values};
 use crate::handler::log::RunLog;
 use crate::handler::packet_limit::refuse_oversized;
 use crate::handler::routine_lookup::{LookupError, find_routine};
@@ -107,18 +105,18 @@ impl SessionBody for ProcedureCall<'_> {
         self.believe(choose(routines, &self.task.params).ok());
     }
 
-    fn gives(&self, dialect: Dialect) -> Vec<Option<Arg>> {
+    fn gives(&self, database: &dyn TargetDatabase) -> Vec<Option<Arg>> {
         let params = &self.task.params;
-        // There, output values are returned differently when nothing is bound.
-        if dialect == Dialect::Postgres && params.iter().any(|param| param.mode != ParamMode::In) {
+        let has_outs = params.iter().any(|param| param.mode != ParamMode::In);
+        if has_outs && !database.capabilities().sends_values_of_output_calls {
             return Vec::new();
         }
-        params.iter().map(|param| may_be_told(param, dialect)).collect()
+        params.iter().map(|param| may_be_told(param, database)).collect()
     }
 
     fn look_up_routine<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, ()> {
         Box::pin(async move {
-            if session.dialect() == Dialect::Sqlite || self.known().is_some() {
+            if !session.database().capabilities().has_routines || self.known().is_some() {
                 return;
             }
             self.believe(self.look_up(session).await.ok());
@@ -127,7 +125,7 @@ impl SessionBody for ProcedureCall<'_> {
 
     fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<JobOutputs, BodyFault>> {
         Box::pin(async move {
-            if session.dialect() == Dialect::Sqlite {
+            if !session.database().capabilities().has_routines {
                 let run = self.named_body(session)?;
                 let has_outs = self.task.params.iter().any(|p| p.mode != ParamMode::In);
                 if !has_outs && run.is_change_alone() {
@@ -145,7 +143,7 @@ impl SessionBody for ProcedureCall<'_> {
         session: &'s mut Session,
     ) -> BoxFuture<'s, Result<JobOutputs, BodyFault>> {
         Box::pin(async move {
-            if session.dialect() == Dialect::Sqlite {
+            if !session.database().capabilities().has_routines {
                 let run = self.named_body(session)?;
                 return run.inside(session, |outputs| self.take_outs(outputs)).await;
             }
@@ -182,19 +180,21 @@ impl ProcedureCall<'_> {
         let slots = arrange(&routine, &self.task.params).map_err(|why| self.refuse(&why))?;
         for slot in &slots {
             let Some(param) = slot.param else { continue };
-            let dialect = session.dialect();
-            let held = bind::refuse_unheld(param, dialect)
-                .and_then(|()| bind::refuse_text_as_bits(param, &slot.routine.ty, dialect));
+            let database = session.database();
+            let held = bind::refuse_unheld(param, database)
+                .and_then(|()| bind::refuse_text_as_bits(param, &slot.routine.ty, database));
             held.map_err(|why| self.refuse(&why))?;
         }
+        let can = session.database().capabilities();
+        if can.omits_only_last_arguments {
+            refuse_gap(&routine, &slots).map_err(|why| self.refuse(&why))?;
+        }
+        refuse_oversized(session, &self.task.params).await?;
         let start = Stopwatch::start();
-        let (outputs, is_open) = match session.dialect() {
-            // PostgreSQL ends the transaction of a CALL with it, whatever the procedure did.
-            Dialect::Postgres => {
-                (self.postgres(&routine, &slots, session, transaction).await?, false)
-            }
-            Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
-        };
+        let result = self.send_call(&routine, &slots, session, transaction).await?;
+        say_warnings(&result.warnings, self.log);
+        let is_open = result.has_open_transaction;
+        let outputs = self.outputs(&routine, &slots, result)?;
         let took = start.elapsed_ms();
         let line = format!(
             "{} changed, {} in {}",
@@ -226,18 +226,8 @@ impl ProcedureCall<'_> {
         BodyFault::Known(Box::new(AttemptOutcome::ended(AttemptEnd::Failed, said).for_good()))
     }
 
-    /// An error of the call itself. Without the privilege to call it the server refused it before
-    /// anything ran.
-    fn call_fault(&self, routine: &Routine, error: SessionError) -> BodyFault {
-        if !matches!(error, SessionError::Braked) {
-            self.log.add_line(Stream::System, format!("{} failed: {error}", place(routine)));
-        }
-        let SessionError::Database(said) = &error else {
-            return BodyFault::At(place(routine), error);
-        };
-        if !said.is_execute_denied(&routine.schema, &routine.name) {
-            return BodyFault::At(place(routine), error);
-        }
+    /// Without the privilege to call it the server refused it before anything ran.
+    fn denied(&self, routine: &Routine, error: &SessionError) -> BodyFault {
         let kind = if routine.is_function { "FUNCTION" } else { "PROCEDURE" };
         let why = format!("{}: {error}; GRANT EXECUTE ON {kind} {0} to this user", place(routine));
         self.refuse(&why)
@@ -248,165 +238,87 @@ impl ProcedureCall<'_> {
         self.task.params.iter().position(|p| p.name == param.name).unwrap_or_default()
     }
 
-    /// Arguments are passed in session variables, because a CALL by the text protocol returns every
-    /// result as text, and OUT values need a variable anyway.
-    async fn mysql(
-        &self,
-        routine: &Routine,
-        slots: &[ParamSlot<'_>],
-        session: &mut Session,
-    ) -> Result<(JobOutputs, bool), BodyFault> {
-        session.has_arguments(self.task.params.len());
-        let (mut names, mut sets, mut args) = (Vec::new(), Vec::new(), Vec::new());
-        let given = refuse_gap(routine, slots).map_err(|why| self.refuse(&why))?;
-        for slot in &slots[..given] {
-            let Some(param) = slot.param else { continue };
-            let number = self.number(param);
-            names.push(format!("@procession_p{number}"));
-            // An INOUT variable may have changed: a deadlock victim's CALL may have set it, and is
-            // run again.
-            let is_there = slot.param_mode() == RoutineParamMode::In && session.is_given(number);
-            if slot.param_mode() != RoutineParamMode::Out && !is_there {
-                sets.push(format!("@procession_p{number} = ?"));
-                args.push(bind::bind_argument(param, Dialect::Mysql));
-            }
-        }
-        if !sets.is_empty() {
-            refuse_oversized(session, &self.task.params).await?;
-            let set = format!("SET {}", sets.join(", "));
-            session
-                .run_statement(&set, &args)
-                .await
-                .map_err(|e| BodyFault::before("setting arguments", e))?;
-        }
-        let path = path(routine, Dialect::Mysql);
-        let call = match routine.is_function {
-            true => {
-                let column = Dialect::Mysql.quote(&routine.name);
-                format!("SELECT {path}({}) AS {column}", names.join(", "))
-            }
-            false => format!("CALL {path}({})", names.join(", ")),
-        };
-        self.log.add_line(Stream::System, format!("calls {routine}"));
-        let mut results = bind::results(self.limits());
-        let at = |e| self.call_fault(routine, e);
-        let outs: Vec<CallVariable> = slots
-            .iter()
-            .zip(names)
-            .filter(|(slot, _)| slot.param_mode() != RoutineParamMode::In)
-            .map(|(slot, name)| CallVariable { name, type_name: slot.routine.ty.clone() })
-            .collect();
-        let called = session.call(&call, &outs, &mut results).await.map_err(at)?;
-        say_warnings(&called.warnings, self.log);
-        let values = match routine.is_function {
-            true => function_values(&self.task.params, &results, self.limits()),
-            false => out_values(slots, called.values, self.limits()),
-        };
-        let values = values.map_err(after_call)?;
-        let mut outputs = bind::outputs(results, self.limits());
-        set_values(&mut outputs, values);
-        Ok((outputs, called.has_open_transaction))
-    }
-
-    /// A procedure may COMMIT only outside of a transaction block, so neither a recorded one may,
-    /// nor one that returns a cursor.
-    async fn postgres(
+    async fn send_call(
         &self,
         routine: &Routine,
         slots: &[ParamSlot<'_>],
         session: &mut Session,
         transaction: CallTransaction,
-    ) -> Result<JobOutputs, BodyFault> {
-        if transaction == CallTransaction::Open || !may_return_cursors(routine) {
-            return self.postgres_call(routine, slots, session).await;
-        }
-        session.begin().await.map_err(|e| BodyFault::before("opening the transaction", e))?;
-        let fault = match self.postgres_call(routine, slots, session).await {
-            Ok(outputs) => {
-                let done = session.commit().await;
-                return done.map(|()| outputs).map_err(|e| BodyFault::At("COMMIT".to_owned(), e));
-            }
-            Err(fault) => fault,
+    ) -> Result<CallResult, BodyFault> {
+        let database = session.database();
+        let call = RoutineCall {
+            routine,
+            arguments: slots.iter().map(|slot| self.argument(slot, database)).collect(),
+            is_in_transaction: transaction == CallTransaction::Open,
+            limits: bind::result_limits(self.limits()),
         };
-        if !matches!(fault, BodyFault::At(_, SessionError::Lost(_)))
-            && session.rollback().await.is_ok()
-        {
+        self.log.add_line(Stream::System, format!("calls {routine}"));
+        let failed = match session.call_routine(&call).await {
+            Ok(result) => return Ok(result),
+            Err(failed) => failed,
+        };
+        let is_of_call = matches!(failed.step, CallStep::Call | CallStep::Denied);
+        if is_of_call && !matches!(failed.error, SessionError::Braked) {
+            let line = format!("{} failed: {}", place(routine), failed.error);
+            self.log.add_line(Stream::System, line);
+        }
+        if failed.is_rolled_back {
             self.log.add_line(Stream::System, "rolled back");
         }
-        match fault {
-            BodyFault::At(_, SessionError::Database(error)) if error.is_end_refused() => {
-                let said = format!(
-                    "{}: {error}; a routine that returns a cursor runs in one transaction, in which its \
-                     rows are read: take COMMIT and ROLLBACK out of it; nothing took effect",
-                    place(routine)
-                );
-                Err(BodyFault::Known(Box::new(
-                    AttemptOutcome::ended(AttemptEnd::Failed, said).for_good(),
-                )))
+        Err(match failed.step {
+            CallStep::Arguments => BodyFault::before("setting arguments", failed.error),
+            CallStep::Opening => BodyFault::before("opening the transaction", failed.error),
+            CallStep::Commit => BodyFault::At("COMMIT".to_owned(), failed.error),
+            CallStep::Cursor(name) => {
+                BodyFault::At(format!("reading the rows of cursor {name}"), failed.error)
             }
-            other => Err(other),
-        }
+            CallStep::Call if failed.is_rolled_back && failed.error.is(ErrorCondition::EndRefused) => {
+                let said = format!(
+                    "{}: {}; a routine that returns a cursor runs in one transaction, in which its \
+                     rows are read: take COMMIT and ROLLBACK out of it; nothing took effect",
+                    place(routine),
+                    failed.error
+                );
+                let outcome = AttemptOutcome::ended(AttemptEnd::Failed, said);
+                BodyFault::Known(Box::new(outcome.for_good()))
+            }
+            CallStep::Denied => self.denied(routine, &failed.error),
+            CallStep::Call => BodyFault::At(place(routine), failed.error),
+        })
     }
 
-    async fn postgres_call(
+    fn argument<'s>(
+        &self,
+        slot: &ParamSlot<'s>,
+        database: &dyn TargetDatabase,
+    ) -> CallArgument<'s> {
+        let value = |param: &BoundParam| {
+            let text = param.expose_text().filter(|_| slot.routine.is_variadic);
+            let list = text.and_then(array_of_json).map(Arg::Text);
+            let arg = list.unwrap_or_else(|| bind::bind_argument(param, database));
+            CallValue { number: self.number(param), arg }
+        };
+        CallArgument { param: slot.routine, value: slot.param.map(value) }
+    }
+
+    fn outputs(
         &self,
         routine: &Routine,
         slots: &[ParamSlot<'_>],
-        session: &mut Session,
+        result: CallResult,
     ) -> Result<JobOutputs, BodyFault> {
-        // Arguments without names have only positions; of those the last are left out.
-        let is_by_position = slots.iter().all(|s| s.param.is_some())
-            || slots.iter().any(|s| s.routine.name.is_empty());
-        let gives_back =
-            routine.is_function || slots.iter().any(|s| s.param_mode() != RoutineParamMode::In);
-        let (mut parts, mut args) = (Vec::new(), Vec::new());
-        for slot in slots {
-            if routine.is_function && slot.param_mode() == RoutineParamMode::Out {
-                continue;
-            }
-            let Some(param) = slot.param else { continue };
-            let number = self.number(param);
-            let value = if slot.param_mode() == RoutineParamMode::Out {
-                "NULL".to_owned()
-            } else if !gives_back && !slot.routine.is_variadic && session.is_given(number) {
-                format!("pg_catalog.current_setting('procession.p{number}')")
-            } else {
-                let list = param
-                    .expose_text()
-                    .filter(|_| slot.routine.is_variadic)
-                    .and_then(array_of_json);
-                let plain = || bind::bind_argument(param, Dialect::Postgres);
-                args.push(list.map_or_else(plain, Arg::Text));
-                format!("${}::text", args.len())
-            };
-            let value = format!("CAST({value} AS {})", slot.routine.ty);
-            let word = if slot.routine.is_variadic { "VARIADIC " } else { "" };
-            let named = format!("{} => {value}", Dialect::Postgres.quote(&slot.routine.name));
-            parts.push(format!("{word}{}", if is_by_position { value } else { named }));
-        }
-        let verb = if routine.is_function { "SELECT * FROM" } else { "CALL" };
-        let call = format!("{verb} {}({})", path(routine, Dialect::Postgres), parts.join(", "));
-        self.log.add_line(Stream::System, format!("calls {routine}"));
-        let results = bind::results(self.limits());
-        let mut results = if gives_back { results } else { results.without_values() };
-        let at = |e| self.call_fault(routine, e);
-        session.run_into(&call, &args, &mut results).await.map_err(at)?;
-        let mut of_cursors = bind::results(self.limits());
-        fetch_cursors(session, &mut results, &mut of_cursors).await?;
-        let mut outputs = bind::outputs(of_cursors, self.limits());
-        outputs.rows_affected = results.rows_affected;
-        if routine.is_function {
-            let values = function_values(&self.task.params, &results, self.limits());
-            let values = values.map_err(after_call)?;
-            let own = bind::outputs(results, self.limits());
-            outputs.results = own.results.into_iter().chain(outputs.results).collect();
-            outputs.sets_left_out += own.sets_left_out;
-            set_values(&mut outputs, values);
-            return Ok(outputs);
-        }
-        if let Some(set) = results.sets.first() {
-            let values = out_values(slots, set.first_cells(), self.limits());
-            set_values(&mut outputs, values.map_err(after_call)?);
+        let CallResult { results, cursors, outputs: cells, .. } = result;
+        let values = match routine.is_function {
+            true => function_values(&self.task.params, &results, self.limits()),
+            false => out_values(slots, cells, self.limits()),
+        };
+        let values = values.map_err(after_call)?;
+        let mut outputs = bind::outputs(results, self.limits());
+        let cursors = bind::outputs(cursors, self.limits());
+        outputs.results.extend(cursors.results);
+        outputs.sets_left_out += cursors.sets_left_out;
+        for (name, value) in values {
+            outputs.set_value(&name, value);
         }
         Ok(outputs)
     }
@@ -448,32 +360,20 @@ impl ProcedureCall<'_> {
     }
 }
 
-fn set_values(outputs: &mut JobOutputs, values: OutValues) {
-    for (name, value) in values {
-        outputs.set_value(&name, value);
-    }
-}
-
 /// A value that may be sent with the lock: not a secret, and interpreted there exactly as in a
 /// CALL. PostgreSQL's settings have no NULL.
-fn may_be_told(param: &BoundParam, dialect: Dialect) -> Option<Arg> {
+fn may_be_told(param: &BoundParam, database: &dyn TargetDatabase) -> Option<Arg> {
     let may_be = match &param.value {
         Some(MaskedValue::Open(text)) => is_plain(text),
         Some(MaskedValue::Secret(_)) => false,
-        None => dialect == Dialect::Mysql,
+        None => database.capabilities().sends_null_with_lock,
     };
-    let may_be = may_be && bind::refuse_unheld(param, dialect).is_ok();
-    (may_be && param.mode != ParamMode::Out).then(|| bind::bind_argument(param, dialect))
+    let may_be = may_be && bind::refuse_unheld(param, database).is_ok();
+    (may_be && param.mode != ParamMode::Out).then(|| bind::bind_argument(param, database))
 }
 
 fn is_plain(text: &str) -> bool {
     text.len() <= GIVEN_MOST && text.bytes().all(|byte| byte.is_ascii() && byte != 0)
-}
-
-/// The quoted path of a routine.
-fn path(routine: &Routine, dialect: Dialect) -> String {
-    let parts = [Some(&routine.schema), routine.package.as_ref(), Some(&routine.name)];
-    parts.into_iter().flatten().map(|part| dialect.quote(part)).collect::<Vec<_>>().join(".")
 }
 
 fn place(routine: &Routine) -> String {

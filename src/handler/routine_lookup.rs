@@ -1,9 +1,9 @@
 //! Finds the routine that a job names, in the server's catalogue or in the text of a package.
 
-use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::routine::{PackageRoutines, Routine};
 use crate::db::session::Session;
+use crate::db::target::{Capabilities, TargetDatabase};
 use crate::domain::params::BoundParam;
 use crate::domain::text::did_you_mean::nearest;
 use crate::handler::signature::{Name, arrange, choose, list_signatures, parse_name, written};
@@ -61,23 +61,23 @@ async fn missing(session: &mut Session, name: &Name) -> LookupError {
         (None, None) => "where the connection looks for it (name it schema.procedure?)".to_owned(),
     };
     let meant = match session.routine_names(name.schema.as_deref(), &name.name).await {
-        Ok(there) => suggest(name, &there, session.dialect()),
+        Ok(there) => suggest(name, &there, session.database()),
         Err(error) => return LookupError::Asking(error),
     };
     let question = meant.as_ref().map_or(String::new(), |meant| format!("; did you mean {meant}?"));
-    let right = match session.dialect() {
-        // It shows a routine only to users with a privilege for it.
-        Dialect::Mysql => ", or this user has no right to it (GRANT EXECUTE ON PROCEDURE)",
-        Dialect::Postgres | Dialect::Sqlite => "",
-    };
+    let right = session.database().missing_routine_hint();
     let why = format!("there is no procedure '{}' {place}{right}{question}", name.name);
     LookupError::Missing { why, meant }
 }
 
 /// The routine that a wrong name probably means: one of that name in another schema, else one with
 /// a similar name.
-fn suggest(name: &Name, there: &[(String, String)], dialect: Dialect) -> Option<String> {
-    let part = |part: &str| written(part, dialect);
+fn suggest(
+    name: &Name,
+    there: &[(String, String)],
+    database: &dyn TargetDatabase,
+) -> Option<String> {
+    let part = |part: &str| written(part, database);
     let is_same = |found: &str| found.to_lowercase() == name.name.to_lowercase();
     if let Some((schema, found)) = there.iter().find(|(_, found)| is_same(found)) {
         return Some(format!("{}.{}", part(schema), part(found)));
@@ -88,26 +88,35 @@ fn suggest(name: &Name, there: &[(String, String)], dialect: Dialect) -> Option<
     Some(format!("{schema}{}", part(meant)))
 }
 
+/// The names under which the catalogue may have a routine.
+pub(crate) fn spellings(name: &Name, can: &Capabilities) -> Vec<Name> {
+    match can.folds_names {
+        true => vec![name.clone(), name.folded()],
+        false => vec![name.clone()],
+    }
+}
+
+/// Leaves functions out where one may have the name of a procedure, and there is a procedure.
+pub(crate) fn prefer_procedures(found: &mut Vec<Routine>, can: &Capabilities) {
+    let is_procedure = |routine: &Routine| !routine.is_function;
+    if can.has_functions_named_as_procedures && found.iter().any(is_procedure) {
+        found.retain(is_procedure);
+    }
+}
+
 async fn find_in_catalogue(
     session: &mut Session,
     name: &Name,
     params: &[BoundParam],
 ) -> Result<Option<Routine>, LookupError> {
-    let spellings = match session.dialect() {
-        // PostgreSQL folds unquoted names.
-        Dialect::Postgres => vec![name.clone(), name.folded()],
-        Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
-    };
-    for name in spellings {
+    let can = session.database().capabilities();
+    for name in spellings(name, can) {
         let found = session.routines(name.schema.as_deref(), &name.name).await;
         let mut found = found.map_err(LookupError::Asking)?;
         if found.is_empty() {
             continue;
         }
-        // On MySQL a function may have the name of a procedure.
-        if session.dialect() == Dialect::Mysql && found.iter().any(|routine| !routine.is_function) {
-            found.retain(|routine| !routine.is_function);
-        }
+        prefer_procedures(&mut found, can);
         let there = list_signatures(&found);
         name.retain_types(&mut found);
         if found.is_empty() {
@@ -155,6 +164,7 @@ async fn find_in_package(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::target::of_url;
 
     #[test]
     fn a_wrong_name_finds_the_one_that_was_meant() {
@@ -167,7 +177,8 @@ mod tests {
             ("fin.something_else", None),
         ] {
             let name = parse_name(wrong).expect(wrong);
-            assert_eq!(suggest(&name, &there, Dialect::Postgres).as_deref(), meant, "{wrong}");
+            let postgres = of_url("postgres:").expect("its family");
+            assert_eq!(suggest(&name, &there, postgres).as_deref(), meant, "{wrong}");
         }
     }
 }

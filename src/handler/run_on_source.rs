@@ -1,16 +1,16 @@
 //! Runs a body on a data source: connect, take the session lock, check the claim, run, and if it
 //! must stop, stop it on the server and prove that.
 
-use crate::db::dialect::Dialect;
 use crate::db::fault::{ServerErrorKind, SessionError};
 use crate::db::notice;
 use crate::db::routine::Routine;
 use crate::db::session::{Arg, Session, SessionTarget, StatementGuard, let_all_through};
+use crate::db::target::{self, TargetDatabase};
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::source::sqlite_confinement::confine_to_file;
 use crate::domain::source::transport::with_verified_tls;
-use crate::domain::source::{DataSource, DialectName};
+use crate::domain::source::DataSource;
 use crate::handler::address;
 use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::ledger;
@@ -35,7 +35,7 @@ pub(crate) trait SessionBody: Sync {
     fn found(&self, _: Vec<Routine>) {}
 
     /// The values that are sent with the lock, by index; `None` for those that must not be.
-    fn gives(&self, _: Dialect) -> Vec<Option<Arg>> {
+    fn gives(&self, _: &dyn TargetDatabase) -> Vec<Option<Arg>> {
         Vec::new()
     }
 
@@ -238,7 +238,8 @@ async fn done_with(
     task: &AttemptTask,
 ) {
     let is_well = matches!(outcome.end, AttemptEnd::Success) && outcome.breach.is_none();
-    if !is_well || (task.job.tx.is_recorded() && session.dialect() == Dialect::Mysql) {
+    let counts_commits = session.database().capabilities().lets_bodies_end_transactions;
+    if !is_well || (task.job.tx.is_recorded() && counts_commits) {
         // Closing frees the lock as well; this frees it earlier.
         let _closing_frees_it_too = session.unlock(&task.lock_name).await;
         return session.close().await;
@@ -296,14 +297,15 @@ pub(crate) fn reach(
 ) -> Result<(SessionTarget, String), String> {
     let (name, timeout) = (&source.name, options.connect_timeout);
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
-    let Some(dialect) = DialectName::of_url(&url) else {
+    let Some(database) = target::of_url(&url) else {
         return Err(format!(
             "the URL of source '{name}' must begin with sqlite:, mysql:// or postgres://"
         ));
     };
-    let at = address::shown(dialect, &url)
+    let at = address::shown(database, &url)
         .map_err(|said| format!("source '{name}': configuration fault: {said}; nothing was run"))?;
-    if dialect == DialectName::Sqlite {
+    let is_file = database.capabilities().is_file;
+    if is_file {
         let refused = options.protected_files.check_sqlite_url(&url);
         let refused = refused.map_err(address::opening);
         refused.map_err(|said| format!("source '{name}' at {at}: {said}; nothing was run"))?;
@@ -321,10 +323,7 @@ pub(crate) fn reach(
         (None, None) => None,
     };
     let url = if options.verify_tls { with_verified_tls(&url) } else { url };
-    let guard: StatementGuard = match dialect {
-        DialectName::Sqlite => confine_to_file,
-        DialectName::Mysql | DialectName::Postgres => let_all_through,
-    };
+    let guard: StatementGuard = if is_file { confine_to_file } else { let_all_through };
     Ok((
         SessionTarget { url, password: password.map(SecretString::from), label, timeout, guard },
         at,

@@ -4,13 +4,12 @@
 //! start after a crash does no harm. An unavailable database means "not yet".
 
 use crate::db::connect_error::Hope;
-use crate::db::fault::{DatabaseError, SessionError};
+use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::{Session, SessionTarget};
 use crate::domain::job::body::Sensor;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
-use crate::domain::source::DialectName;
 use crate::domain::time::span_words;
 use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::run_on_source::{self, BodyFault, end_of};
@@ -139,7 +138,7 @@ async fn query_once(
             SensorAnswer::NotYet(format!("the database went away: {why}"))
         }
         GuardedEnd::Own(Err(BodyFault::At(_, SessionError::Database(error))))
-            if will_pass(&error) =>
+            if error.is_passing =>
         {
             session.close().await;
             SensorAnswer::NotYet(format!("the database cannot answer now: {error}"))
@@ -153,12 +152,9 @@ async fn query(
     task: &AttemptTask,
     ctx: &Context,
 ) -> Result<JobOutputs, BodyFault> {
-    let dialect = bind::dialect_name(session.dialect());
-    let read_only = match dialect {
-        DialectName::Sqlite => "PRAGMA query_only = ON",
-        DialectName::Mysql => "SET SESSION TRANSACTION READ ONLY",
-        DialectName::Postgres => "SET default_transaction_read_only = on",
-    };
+    let dialect = bind::dialect_name(session.database());
+    let dialect = dialect.map_err(|e| BodyFault::At("the query".to_owned(), e))?;
+    let read_only = session.database().read_only_statement();
     let at = |e| BodyFault::At("making the session read-only".to_owned(), e);
     session.run_statement(read_only, &[]).await.map_err(at)?;
     let text = task.job.sql.as_ref().and_then(|sql| sql.text_for(dialect));
@@ -188,15 +184,4 @@ fn judge(outputs: JobOutputs) -> SensorAnswer {
         "the answer is {}",
         value.map_or("NULL".to_owned(), |v| format!("{v:?}"))
     ))
-}
-
-/// Whether an error is transient and not about the query: too many connections, a shutdown, a lock,
-/// a deadlock.
-fn will_pass(error: &DatabaseError) -> bool {
-    let class = error.code.as_deref().and_then(|code| code.get(..2));
-    let by_class = class.is_some_and(|class| ["08", "40", "53", "57"].contains(&class));
-    let by_number = error.number.is_some_and(|n| [1040, 1203, 1205, 1213].contains(&n));
-    // SQLite's codes are plain numbers, so 40 is no class there.
-    let is_state = error.code.as_deref().is_some_and(|code| code.len() == 5);
-    (by_class && is_state) || by_number || error.is_sqlite_busy()
 }

@@ -1,7 +1,7 @@
 //! Matches a job's parameters with a routine's signature, or explains why they do not match.
 
-use crate::db::dialect::Dialect;
 use crate::db::routine::{Routine, RoutineParam, RoutineParamMode};
+use crate::db::target::TargetDatabase;
 use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::params::BoundParam;
 use crate::domain::source::routine_name::{RoutineName, is_plain_part};
@@ -92,9 +92,9 @@ fn is_usual_for(job: ParamType, server: &str) -> bool {
 }
 
 /// A part of a name as a job has to write it, with the quotes of the server.
-pub(crate) fn written(part: &str, dialect: Dialect) -> String {
-    let is_folded = dialect != Dialect::Postgres || part.to_lowercase() == part;
-    if is_plain_part(part) && is_folded { part.to_owned() } else { dialect.quote(part) }
+pub(crate) fn written(part: &str, database: &dyn TargetDatabase) -> String {
+    let is_folded = !database.capabilities().folds_names || part.to_lowercase() == part;
+    if is_plain_part(part) && is_folded { part.to_owned() } else { database.quote_name(part) }
 }
 
 /// Parses `name`, `schema.name` or `schema.package.name`, each part plain or in double quotes or

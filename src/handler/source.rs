@@ -3,18 +3,16 @@
 
 pub use crate::handler::stop_trial::{DefinerStop, StopTrial, TrialBody};
 
-use crate::db::MysqlServer;
 use crate::db::OpenSearchPath;
 use crate::db::connect_error::Hope;
 use crate::db::fault::SessionError;
 use crate::db::ledger::{self, LedgerState, ServerIdentity};
 use crate::db::session::{Session, SessionTarget};
 use crate::db::session_lock::Lock;
-use crate::db::user_grants::quote_user;
+use crate::db::target;
 use crate::domain::source::transport::SourceTransport;
 use crate::domain::source::{DataSource, DialectName};
 use crate::domain::time::Millis;
-use crate::handler::bind::dialect_name;
 use crate::handler::run_on_source::reach;
 use crate::handler::stop_trial::try_stop;
 use crate::handler::{HandlerOptions, address};
@@ -49,7 +47,7 @@ pub fn place(source: &DataSource) -> SourceAddress {
     let env = std::env::var(source.url_env()).ok();
     let url = env.as_deref().unwrap_or(&source.url);
     let dialect = DialectName::of_url(url);
-    let shown = dialect.map(|dialect| address::shown(dialect, url));
+    let shown = target::of_url(url).map(|database| address::shown(database, url));
     let is_there = |there: bool| if there { Password::Set } else { Password::Missing };
     let of_secret = source.password_secret.as_ref().map(|secret| {
         let is_read = source.read_password.0.is_some();
@@ -72,6 +70,11 @@ pub fn place(source: &DataSource) -> SourceAddress {
         replaced_by: env.as_ref().map(|_| source.url_env()),
         password,
     }
+}
+
+/// Whether the server of a source holds the lock of a body for as long as that lives.
+pub fn has_session_locks(source: &DataSource) -> bool {
+    target::of_url(&source.url).is_none_or(|database| !database.capabilities().is_file)
 }
 
 /// The result of checking a source.
@@ -194,7 +197,7 @@ async fn take_lock(
     target: &SessionTarget,
     name: &str,
 ) -> Result<(), String> {
-    if dialect_name(session.dialect()) == DialectName::Sqlite {
+    if session.database().capabilities().is_file {
         return Ok(());
     }
     let words = |error: SessionError| error.to_string();
@@ -219,17 +222,13 @@ async fn keeps_sessions(
     user: Option<&str>,
     options: &HandlerOptions,
 ) -> Result<Result<(), String>, SessionError> {
-    if session.server() != Some(MysqlServer::Mysql) {
-        return Ok(Ok(()));
-    }
+    let Some(grant) = session.database().reset_grant(user) else { return Ok(Ok(())) };
     // As for a body, and counts the traces it leaves.
     session.limit_idle(options.idle).await?;
     if session.can_be_kept() {
         return Ok(Ok(()));
     }
-    let user = user.and_then(|user| quote_user(session.dialect(), user));
-    let user = user.as_deref().unwrap_or("this user");
-    Ok(Err(format!("GRANT SELECT ON performance_schema.user_variables_by_thread TO {user}")))
+    Ok(Err(grant))
 }
 
 /// The result of preparing a source's ledger.
@@ -296,13 +295,9 @@ pub async fn prepare(
 /// The statement that creates the ledger on this kind of database, and the grants for `user` when
 /// another user runs it.
 pub fn for_the_dba(dialect: DialectName, user: Option<&str>) -> Vec<String> {
-    let dialect = match dialect {
-        DialectName::Sqlite => crate::db::Dialect::Sqlite,
-        DialectName::Mysql => crate::db::Dialect::Mysql,
-        DialectName::Postgres => crate::db::Dialect::Postgres,
-    };
-    let grant = user.and_then(|user| ledger::grant(dialect, user));
-    std::iter::once(ledger::create_statement(dialect).to_owned()).chain(grant).collect()
+    let Some(database) = target::named(dialect.as_str()) else { return Vec::new() };
+    let grant = user.and_then(|user| ledger::grant(database, user));
+    std::iter::once(database.ledger_table().to_owned()).chain(grant).collect()
 }
 
 /// Rows removed in one transaction, so that no body waits long for it.

@@ -3,10 +3,10 @@
 //! No statement of a body has been sent before this is done, so every failure here may be retried,
 //! and is marked accordingly (`before_it_began`).
 
-use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::{Session, SessionTarget};
 use crate::db::session_lock::Lock;
+use crate::db::target::TargetDatabase;
 use crate::domain::id::SourceName;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::job::retry::ErrorClass;
@@ -45,8 +45,9 @@ pub(crate) async fn get_ready(
     let mut away = Away::new(task, ctx, source, at, SourceWaiter::Try);
     let mut asking = None;
     loop {
-        // For a recorded body on MySQL its COMMIT statements are counted, from zero.
-        let is_counted = task.job.tx.is_recorded() && target.dialect() == Some(Dialect::Mysql);
+        // The COMMIT statements of such a body are counted, from zero.
+        let ends = |db: &dyn TargetDatabase| db.capabilities().lets_bodies_end_transactions;
+        let is_counted = task.job.tx.is_recorded() && target.database().is_some_and(ends);
         let kept = if is_counted { None } else { ctx.sessions.take_session(target).await };
         let is_kept = kept.is_some();
         let opened = match kept {
@@ -92,7 +93,7 @@ async fn lock_and_ask(
     away: &mut Away<'_>,
     asking: &mut Option<Stopwatch>,
 ) -> Result<(), NotReady> {
-    session.introduce(facts(task), &label(task), body.gives(session.dialect()));
+    session.introduce(facts(task), &label(task), body.gives(session.database()));
     // The ledger may show that a recorded body is done already.
     let body = Some(body).filter(|_| !task.job.tx.is_recorded());
     gain_lock(session, is_kept, task, body, ctx, away).await?;
@@ -134,7 +135,7 @@ pub(crate) async fn connect(
 ) -> Result<Session, SourceUnavailable> {
     let opened = Session::open_session(target).await;
     let mut session = opened.map_err(|none| SourceUnavailable::opening(source, at, none))?;
-    if session.dialect() == Dialect::Sqlite {
+    if session.database().capabilities().is_file {
         session.take_turns(ctx.sessions.turns(target));
     }
     let limited = session.limit_idle(ctx.options.idle).await;
@@ -148,7 +149,7 @@ pub(crate) async fn connect(
 
 fn whose(session: &Session) -> String {
     let number = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
-    format!("{}{number}", session.dialect().as_str())
+    format!("{}{number}", session.database().name())
 }
 
 /// Waits until no earlier start of the row holds its lock. The server holds it for exactly as long

@@ -3,10 +3,12 @@
 use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::Session;
+use crate::db::target::TargetDatabase;
 use crate::domain::job::outcome::{AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::job::{BodyPart, JobKind, TransactionMode};
 use crate::domain::params::BoundParam;
+use crate::domain::source::DialectName;
 use crate::domain::source::statement::{
     SqlStatement, bind_names, is_change_alone, is_query_alone, is_transaction_word, split, unfit,
 };
@@ -99,7 +101,7 @@ impl SessionBody for SqlBody<'_> {
 
 impl SqlBody<'_> {
     fn statements(&self, session: &Session) -> Result<StatementRunner<'_>, BodyFault> {
-        let dialect = bind::dialect_name(session.dialect());
+        let dialect = dialect_of(session)?;
         let text = self.task.job.sql.as_ref().and_then(|sql| sql.text_for(dialect));
         let text =
             text.ok_or_else(|| BodyFault::Said(format!("the job has no SQL for {dialect}")))?;
@@ -123,13 +125,20 @@ pub(crate) async fn undo_open_transaction(session: &mut Session) -> Result<BodyF
     Ok(BodyFault::Said(said.to_owned()))
 }
 
+/// The SQL of the session's server.
+fn dialect_of(session: &Session) -> Result<DialectName, BodyFault> {
+    let named = bind::dialect_name(session.database());
+    named.map_err(|error| BodyFault::before("reading the SQL", error))
+}
+
 /// Statements ready to be sent.
 pub(crate) struct StatementRunner<'a> {
     statements: Vec<SqlStatement>,
     params: &'a [BoundParam],
     log: &'a RunLog,
     limits: OutputLimits,
-    dialect: crate::db::dialect::Dialect,
+    database: &'static dyn TargetDatabase,
+    dialect: DialectName,
 }
 
 impl<'a> StatementRunner<'a> {
@@ -141,10 +150,11 @@ impl<'a> StatementRunner<'a> {
         session: &Session,
         ctx: &'a Context,
     ) -> Result<Self, BodyFault> {
-        let dialect = session.dialect();
-        let name = bind::dialect_name(dialect);
+        let database = session.database();
+        let name = dialect_of(session)?;
         let (log, limits) = (&ctx.log, ctx.options.outputs);
-        let run = Self { statements: split(text, name), params, log, limits, dialect };
+        let (statements, dialect) = (split(text, name), name);
+        let run = Self { statements, params, log, limits, database, dialect };
         if run.statements.is_empty() {
             return Err(BodyFault::Said("the SQL text holds no statement".to_owned()));
         }
@@ -166,7 +176,7 @@ impl<'a> StatementRunner<'a> {
                 )));
             }
             for param in bound.names.iter().filter_map(|name| run.param(name)) {
-                bind::refuse_unheld(param, dialect).map_err(|why| {
+                bind::refuse_unheld(param, database).map_err(|why| {
                     BodyFault::Said(format!("{}: {why}; nothing was run", run.place(at)))
                 })?;
             }
@@ -196,19 +206,16 @@ impl<'a> StatementRunner<'a> {
     }
 
     fn is_query_alone(&self) -> bool {
-        let name = bind::dialect_name(self.dialect);
-        matches!(&self.statements[..], [only] if is_query_alone(only, name))
+        matches!(&self.statements[..], [only] if is_query_alone(only, self.dialect))
     }
 
     /// Whether it is a single statement that is atomic without a transaction.
     pub(crate) fn is_change_alone(&self) -> bool {
-        let name = bind::dialect_name(self.dialect);
-        matches!(&self.statements[..], [only] if is_change_alone(only, name))
+        matches!(&self.statements[..], [only] if is_change_alone(only, self.dialect))
     }
 
     fn refuse_transaction_words(&self, mode: &str) -> Result<(), BodyFault> {
-        let name = bind::dialect_name(self.dialect);
-        let found = self.statements.iter().position(|s| is_transaction_word(s, name));
+        let found = self.statements.iter().position(|s| is_transaction_word(s, self.dialect));
         found.map_or(Ok(()), |at| {
             Err(BodyFault::Said(format!(
                 "{}: the statement ends or opens a transaction itself; that needs transaction: \
@@ -334,11 +341,11 @@ impl<'a> StatementRunner<'a> {
         if statement.is_routine {
             return (statement.text.clone(), Vec::new());
         }
-        let name = bind::dialect_name(self.dialect);
-        let cast = |n: &str| self.param(n).map_or("text", bind::cast_type_of);
-        let bound = bind_names(&statement.text, name, cast);
+        let database = self.database;
+        let cast = |n: &str| self.param(n).map_or("text", |p| bind::cast_type_of(p, database));
+        let bound = bind_names(&statement.text, self.dialect, cast);
         let args = bound.names.iter().filter_map(|n| self.param(n));
-        (bound.text, args.map(|p| bind::bind_argument(p, self.dialect)).collect())
+        (bound.text, args.map(|p| bind::bind_argument(p, database)).collect())
     }
 }
 

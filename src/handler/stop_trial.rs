@@ -7,14 +7,11 @@
 //! difference there: whether such a one could be stopped is derived from the user's privileges
 //! alone.
 
-use crate::db::MysqlServer;
 use crate::db::control::Control;
-use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::{Session, SessionId, SessionTarget};
-use crate::db::user_grants::quote_user;
-use crate::domain::source::mysql_grants::MysqlGrants;
+use crate::db::target::StopMeans;
 use crate::handler::stopwatch::Stopwatch;
 use std::pin::pin;
 use std::time::Duration;
@@ -97,19 +94,18 @@ pub(crate) async fn try_stop(
     patience: Duration,
 ) -> StopTrial {
     let definers = can_stop_definers(&mut session).await;
-    let (ran, statement) = match session.dialect() {
-        Dialect::Sqlite => {
-            let gone = try_interrupt(&mut session, patience).await;
-            session.close().await;
-            return StopTrial { ran: TrialBody::Statement, gone, definers };
-        }
-        // Longer than the wait for its end, but limited.
-        Dialect::Mysql => (TrialBody::Statement, format!("DO SLEEP({})", patience.as_secs() + 5)),
-        Dialect::Postgres => prepare_postgres(&mut session, patience.as_secs() + 5).await,
-    };
+    let database = session.database();
+    // Longer than the wait for its end, but limited.
+    let trial = database.trial_statement(&mut session, patience.as_secs() + 5).await;
+    let ran = if trial.is_stubborn { TrialBody::DefinerFunction } else { TrialBody::Statement };
+    if database.capabilities().stop == StopMeans::Flag {
+        let gone = try_interrupt(&mut session, &trial.text, patience).await;
+        session.close().await;
+        return StopTrial { ran, gone, definers };
+    }
     let gone = match Control::open_control(target).await {
         Ok(Some(mut control)) => {
-            let gone = stop_running(&mut session, &statement, &mut control, lock_name, patience);
+            let gone = stop_running(&mut session, &trial.text, &mut control, lock_name, patience);
             let gone = gone.await;
             control.close().await;
             gone
@@ -121,45 +117,18 @@ pub(crate) async fn try_stop(
     StopTrial { ran, gone, definers }
 }
 
-/// A function where the user may create temporary objects, else a plain statement.
-async fn prepare_postgres(session: &mut Session, seconds: u64) -> (TrialBody, String) {
-    let make = "CREATE FUNCTION pg_temp.procession_stop_trial(seconds double precision) RETURNS void \
-                LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN LOOP BEGIN \
-                PERFORM pg_catalog.pg_sleep(seconds); RETURN; \
-                EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$";
-    match session.run_statement(make, &[]).await {
-        Ok(_) => {
-            let call = format!("SELECT pg_temp.procession_stop_trial({seconds})");
-            (TrialBody::DefinerFunction, call)
-        }
-        Err(_) => (TrialBody::Statement, format!("SELECT pg_catalog.pg_sleep({seconds})")),
-    }
-}
-
 /// Whether the user may end a session that runs another user's SQL SECURITY DEFINER procedure.
 async fn can_stop_definers(session: &mut Session) -> DefinerStop {
-    if session.dialect() != Dialect::Mysql {
+    if session.database().capabilities().stops_definers {
         return DefinerStop::AsOwn;
     }
-    let lines = match session.grant_lines().await {
-        Ok(lines) => lines,
+    match session.read_privileges().await {
+        Ok(Some(own)) if own.may_stop_other_users() => return DefinerStop::Granted,
+        Ok(_) => {}
         Err(error) => return DefinerStop::Unknown(error.to_string()),
-    };
-    if MysqlGrants::parse(lines.iter().map(String::as_str)).may_stop_other_users() {
-        return DefinerStop::Granted;
     }
     let user = session.server_identity().await.ok().and_then(|whom| whom.user);
-    DefinerStop::Denied(grant_for_definers(session.server(), user.as_deref()))
-}
-
-/// The statement that lets a user stop procedures of other definers.
-pub(crate) fn grant_for_definers(server: Option<MysqlServer>, user: Option<&str>) -> String {
-    let right = match server {
-        Some(MysqlServer::MariaDb) => "CONNECTION ADMIN",
-        Some(MysqlServer::Mysql | MysqlServer::OceanBase) | None => "CONNECTION_ADMIN",
-    };
-    let user = user.and_then(|user| quote_user(Dialect::Mysql, user));
-    format!("GRANT {right} ON *.* TO {}", user.as_deref().unwrap_or("this user"))
+    DefinerStop::Denied(session.database().definer_stop_grant(user.as_deref()))
 }
 
 async fn stop_running(
@@ -170,7 +139,7 @@ async fn stop_running(
     patience: Duration,
 ) -> Result<Duration, String> {
     let Some(id) = session.id().cloned() else { return Ok(Duration::ZERO) };
-    let is_postgres = session.dialect() == Dialect::Postgres;
+    let means = session.database().capabilities().stop;
     if !control.is_alive(&id, lock_name).await.map_err(describe)? {
         let said = "a session does not see another one of the same user; a killed body could not be told from a \
                     living one";
@@ -189,7 +158,7 @@ async fn stop_running(
     };
     tokio::select! {
         biased;
-        gone = timeout(patience, end_session(control, &id, lock_name, is_postgres)) => match gone {
+        gone = timeout(patience, end_session(control, &id, lock_name, means)) => match gone {
             Ok(gone) => gone.map(|()| start.elapsed()),
             Err(_) => Err(format!("a running statement was still there {patience:?} after its session was ended")),
         },
@@ -218,14 +187,14 @@ async fn wait_until_busy(control: &mut Control, id: &SessionId) -> Result<(), St
     Ok(())
 }
 
-/// Like `Ladder`: PostgreSQL is first asked to cancel the statement, which bodies may swallow.
+/// Like `Ladder`: first cancels the statement where that is done, which bodies may swallow.
 async fn end_session(
     control: &mut Control,
     id: &SessionId,
     lock_name: &str,
-    is_postgres: bool,
+    means: StopMeans,
 ) -> Result<(), String> {
-    if is_postgres {
+    if means == StopMeans::CancelFirst {
         control.cancel(id).await.map_err(describe)?;
         sleep(REPEAT).await;
     }
@@ -240,13 +209,14 @@ async fn end_session(
     Ok(())
 }
 
-/// SQLite runs in this process: its statement is interrupted by the session's cancellation flag.
-async fn try_interrupt(session: &mut Session, patience: Duration) -> Result<Duration, String> {
-    // About ten seconds of counting, unless it is stopped.
-    let count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 50000000) \
-                 SELECT COUNT(*) FROM n";
+/// A statement that runs in this process is interrupted by the session's cancellation flag.
+async fn try_interrupt(
+    session: &mut Session,
+    statement: &str,
+    patience: Duration,
+) -> Result<Duration, String> {
     let brake = session.brake();
-    let mut runs = pin!(session.run_statement(count, &[]));
+    let mut runs = pin!(session.run_statement(statement, &[]));
     tokio::select! {
         biased;
         ended = &mut runs => return Err(describe_early_end(ended)),

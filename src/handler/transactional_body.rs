@@ -1,7 +1,6 @@
 //! One transaction with a body and its ledger record: opened, filled, and committed or rolled back.
 
-use crate::db::dialect::Dialect;
-use crate::db::fault::SessionError;
+use crate::db::fault::{ErrorCondition, SessionError};
 use crate::db::implicit_commit::CommitEvidence;
 use crate::db::session::Session;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs};
@@ -67,17 +66,12 @@ impl<'a> Once<'a> {
         }
     }
 
-    /// On MySQL without autocommit: what a body does after a ROLLBACK of its own, or after a
-    /// swallowed deadlock, is then rolled back with the rest and not kept statement by statement.
     async fn open_transaction(&self, session: &mut Session) -> Result<(), BodyFault> {
-        let begun = match session.dialect() {
-            Dialect::Mysql => session.run_statement("SET autocommit = 0", &[]).await.map(|_| ()),
-            Dialect::Sqlite | Dialect::Postgres => session.begin().await,
-        };
+        let begun = session.begin_recorded().await;
         begun.map_err(|e| BodyFault::before("opening the transaction", e))?;
         let now = self.desk.ctx.record.now();
         self.book.open_entry(session, now).await.map_err(|e| BodyFault::before(LEDGER, e))?;
-        if session.dialect() == Dialect::Mysql {
+        if session.database().capabilities().lets_bodies_end_transactions {
             let set = session.run_statement(&format!("SAVEPOINT {}", self.canary), &[]).await;
             set.map_err(|e| BodyFault::before("setting a savepoint", e))?;
         }
@@ -169,12 +163,12 @@ impl<'a> Once<'a> {
 
     /// Whether our savepoint still exists.
     async fn is_transaction_ours(&self, session: &mut Session) -> Result<bool, SessionError> {
-        if session.dialect() != Dialect::Mysql {
+        if !session.database().capabilities().lets_bodies_end_transactions {
             return Ok(true);
         }
         match session.run_statement(&format!("RELEASE SAVEPOINT {}", self.canary), &[]).await {
             Ok(_) => Ok(true),
-            Err(SessionError::Database(error)) if error.is_no_savepoint() => Ok(false),
+            Err(error) if error.is(ErrorCondition::NoSavepoint) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -305,7 +299,7 @@ fn as_unknown(fault: BodyFault) -> AttemptOutcome {
 /// PostgreSQL always refuses to end our transaction inside a routine.
 fn refused(fault: BodyFault) -> BodyFault {
     match fault {
-        BodyFault::At(place, SessionError::Database(error)) if error.is_end_refused() => {
+        BodyFault::At(place, error) if error.is(ErrorCondition::EndRefused) => {
             let said = "the body ends its transaction by itself, which the server refused; nothing \
                         took effect";
             known(

@@ -35,7 +35,7 @@ impl QueueDispatcher {
         if !self.process.db.takes_together() {
             return Ok(false);
         }
-        let hop = changes.single_statements(self.process.node.id(), self.process.db.dialect(), now);
+        let hop = changes.single_statements(self.process.node.id(), &self.process.db, now);
         let Some(hop) = hop else { return Ok(false) };
         before_commit(changes);
         Ok(self.process.db.commit_together(hop).await? == Together::Done)

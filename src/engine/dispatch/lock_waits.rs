@@ -9,6 +9,7 @@ use crate::engine::cluster::held_locks::LockWatcher;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::handler;
+use crate::handler::source::has_session_locks;
 use std::time::Duration;
 
 impl Active {
@@ -21,7 +22,7 @@ impl Active {
         let source = self.snapshot.sources.iter().find(|s| Some(&s.name) == job.source.as_ref());
         kind.holds_session_lock
             && is_lost_for_good(job, kind.after_crash)
-            && source.is_some_and(|source| !source.url.starts_with("sqlite:"))
+            && source.is_some_and(has_session_locks)
     }
 
     /// Whether an attempt of a dead node is waited for now: it began, and no operator requested a

@@ -17,7 +17,7 @@ use crate::store::log::{NewLines, ReportedChange};
 use crate::store::outbox::NotificationSubject;
 use crate::store::queue::{Adopted, SettledRow};
 use crate::store::{
-    self, CountedStatement, Dialect, Tx, batch, breach, executor_run, hosted, outbox, queue,
+    self, CountedStatement, Db, Tx, batch, breach, executor_run, hosted, outbox, queue,
 };
 use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
@@ -169,7 +169,7 @@ impl Changes {
     pub(super) fn single_statements(
         &self,
         owner: &NodeId,
-        dialect: Dialect,
+        db: &Db,
         now: Millis,
     ) -> Option<Vec<CountedStatement>> {
         let settled = self.settled.iter().map(|settled| settled.queue_id.0);
@@ -182,7 +182,7 @@ impl Changes {
         if self.is_more_than_a_hop() || is_twice || count == 0 || count > HOP_MOST {
             return None;
         }
-        let mut all = batch::lock_statements(owner, &self.batches, dialect);
+        let mut all = batch::lock_statements(owner, &self.batches, db.dialect());
         all.extend(queue::settled_alike(&self.settled, now));
         all.extend(self.moved.iter().map(|((from, to), ids)| queue::moved(ids, *from, *to, now)));
         let given = |((from, _), ids): (&(QueueStatus, AttemptRunner), &Vec<i64>)| {

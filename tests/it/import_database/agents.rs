@@ -38,10 +38,10 @@ async fn run(url: &str, statements: &[&str]) {
     }
 }
 
-/// When pg_cron started a job for the first time, in UTC.
+/// When pg_cron started a job for the first time, in UTC. A run has a row before it has a time.
 async fn first_start(url: &str) -> String {
     let started = "SELECT to_char(date_trunc('second', start_time AT TIME ZONE 'UTC'), 'YYYY-MM-DD HH24:MI:SS') \
-                   FROM cron.job_run_details ORDER BY runid LIMIT 1";
+                   FROM cron.job_run_details WHERE start_time IS NOT NULL ORDER BY runid LIMIT 1";
     let mut first = Vec::new();
     for _ in 0..900 {
         first = query(url, started).await;

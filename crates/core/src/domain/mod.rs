@@ -9,7 +9,7 @@
 //! - time: time, local_time
 //! - value: value, value_order, expr
 //! - access: audit_chain, certificate_expiry, group_access, access, user, directory_account, legacy_password, second_factor, network, approval
-//! - source: mysql_grants, source, transport, sqlite_confinement, sql_text, routine_name, tx_class, token, statement, transaction_scan, scheduler_tables
+//! - source: source, transport, sqlite_confinement, sql_text, routine_name, tx_class, token, statement, transaction_scan, scheduler_tables
 //! - notification: event, recipient, notification, outbox_schedule
 //! - executor: app_name, block, route, executor, run_wait
 //! - schedule: cron, due, schedule, firing, misfire, firing_queue, overlap, order, trigger, ring

@@ -1,6 +1,5 @@
 //! A data source: a named database on which bodies run.
 
-pub mod mysql_grants;
 pub mod routine_name;
 pub mod scheduler_tables;
 pub mod sql_text;

@@ -3,9 +3,23 @@
 //! Without a user name SHOW GRANTS lists the privileges of the session, including its active roles.
 //! On MariaDB the line of a user contains the hash of the password, so no line is ever shown.
 
+use crate::db::fault::SessionError;
+use crate::db::routine::Routine;
+use crate::db::session::Session;
+use crate::db::target::UserPrivileges;
+
+/// The privileges of the session's user, including those of its active roles.
+pub(super) async fn read_privileges(
+    session: &mut Session,
+) -> Result<Option<Box<dyn UserPrivileges>>, SessionError> {
+    let found = session.query_rows("SHOW GRANTS", &[]).await?;
+    let lines = found.rows.iter().filter_map(|row| row.first()?.as_deref());
+    Ok(Some(Box::new(MysqlGrants::parse(lines))))
+}
+
 /// Kind of a routine in a GRANT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RoutineKind {
+enum RoutineKind {
     /// `ON PROCEDURE`
     Procedure,
     /// `ON FUNCTION`
@@ -16,7 +30,7 @@ pub enum RoutineKind {
 
 /// All privileges of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MysqlGrants {
+struct MysqlGrants {
     entries: Vec<GrantEntry>,
 }
 
@@ -41,28 +55,21 @@ enum GrantScope {
 
 impl MysqlGrants {
     /// Parses the lines. A line that is not understood grants nothing.
-    pub fn parse<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
+    fn parse<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
         Self { entries: lines.into_iter().filter_map(parse_line).collect() }
     }
 
     /// Whether the user has a global privilege.
-    pub fn has_global(&self, privilege: &str) -> bool {
+    fn has_global(&self, privilege: &str) -> bool {
         self.entries
             .iter()
             .any(|e| !e.is_revoke && e.scope == GrantScope::Global && e.grants(privilege))
     }
 
-    /// Whether the user may end a session that acts as another user, as one does inside a SQL
-    /// SECURITY DEFINER procedure. Measured on MariaDB 10.11 and MySQL 9.7: each of these three
-    /// privileges suffices, also through a role.
-    pub fn may_stop_other_users(&self) -> bool {
-        ["CONNECTION ADMIN", "CONNECTION_ADMIN", "SUPER"].iter().any(|right| self.has_global(right))
-    }
-
     /// Whether the user may execute a routine. Where several entries match a database the server
     /// uses only the narrowest; here each counts, so that nothing is refused that the server would
     /// run.
-    pub fn may_execute(&self, kind: RoutineKind, schema: &str, name: &str) -> bool {
+    fn may_execute_routine(&self, kind: RoutineKind, schema: &str, name: &str) -> bool {
         let execute = "EXECUTE";
         let is_revoked = self.entries.iter().any(|e| {
             e.is_revoke && e.grants(execute) && e.scope == GrantScope::Database(schema.to_owned())
@@ -79,6 +86,23 @@ impl MysqlGrants {
                 };
                 !e.is_revoke && fits && e.grants(execute)
             })
+    }
+}
+
+impl UserPrivileges for MysqlGrants {
+    /// Measured on MariaDB 10.11 and MySQL 9.7: each of these three privileges suffices, also
+    /// through a role.
+    fn may_stop_other_users(&self) -> bool {
+        ["CONNECTION ADMIN", "CONNECTION_ADMIN", "SUPER"].iter().any(|right| self.has_global(right))
+    }
+
+    fn may_execute(&self, routine: &Routine) -> bool {
+        let (kind, name) = match &routine.package {
+            Some(package) => (RoutineKind::Package, package),
+            None if routine.is_function => (RoutineKind::Function, &routine.name),
+            None => (RoutineKind::Procedure, &routine.name),
+        };
+        self.may_execute_routine(kind, &routine.schema, name)
     }
 }
 
@@ -238,20 +262,20 @@ mod tests {
             (Function, "led`ger", "sp_close", false),
             (Procedure, "led`ger", "sp_open", false),
         ] {
-            assert_eq!(mariadb.may_execute(kind, schema, name), may, "{schema}.{name}");
+            assert_eq!(mariadb.may_execute_routine(kind, schema, name), may, "{schema}.{name}");
         }
         let mysql = MysqlGrants::parse(MYSQL);
         assert!(mysql.may_stop_other_users());
         assert!(
-            mysql.may_execute(Procedure, "fin", "p")
-                && !mysql.may_execute(Procedure, "secret", "p")
+            mysql.may_execute_routine(Procedure, "fin", "p")
+                && !mysql.may_execute_routine(Procedure, "secret", "p")
         );
         let columns = MysqlGrants::parse([MYSQL[3]]);
-        assert!(!columns.may_execute(Procedure, "x", "t") && !columns.may_stop_other_users());
+        assert!(!columns.may_execute_routine(Procedure, "x", "t") && !columns.may_stop_other_users());
         let all = MysqlGrants::parse([
             "GRANT ALL PRIVILEGES ON *.* TO `root`@`127.0.0.1` WITH GRANT OPTION",
         ]);
-        assert!(all.may_stop_other_users() && all.may_execute(Package, "x", "y"));
+        assert!(all.may_stop_other_users() && all.may_execute_routine(Package, "x", "y"));
         assert!(!MysqlGrants::parse(["GRANT EXECUTE ON *.* TO `a`@`%`"]).may_stop_other_users());
     }
 
@@ -269,7 +293,7 @@ mod tests {
             let line = format!("GRANT EXECUTE ON `{pattern}`.* TO `u`@`%`");
             let grants = MysqlGrants::parse([line.as_str()]);
             assert_eq!(
-                grants.may_execute(RoutineKind::Procedure, schema, "p"),
+                grants.may_execute_routine(RoutineKind::Procedure, schema, "p"),
                 may,
                 "{pattern} {schema}"
             );
@@ -281,6 +305,6 @@ mod tests {
             "",
             "GRANT X ON `a",
         ]);
-        assert!(grants.may_execute(RoutineKind::Procedure, "a", "p"));
+        assert!(grants.may_execute_routine(RoutineKind::Procedure, "a", "p"));
     }
 }
