@@ -193,7 +193,8 @@ pub(super) fn print(view: &BatchView, lang: Lang) {
         Lang::Zh => format!("批次 {no}（作业组 {group}）：{status}{took}（{counts}）"),
     });
     if let Some(reason) = &batch.reason {
-        out::print_line(&format!("{}{reason}", lang.select("Reason: ", "原因：")));
+        let label = lang.select("Reason: ", "原因：");
+        out::print_line(&format!("{label}{}", out::message(reason)));
     }
 }
 
@@ -208,7 +209,7 @@ fn status_of(batch: &Batch) -> String {
 
 fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
     if let Some(message) = &row.error_message {
-        return out::brief(message, 70);
+        return out::brief(&out::message(message), 70);
     }
     let Some(outputs) = outputs else { return String::new() };
     let mut words: Vec<String> = outputs
@@ -219,7 +220,8 @@ fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
     let stored = outputs.stored.iter().map(|(name, of)| format!("{name}=<{}>", of.describe()));
     words.extend(stored);
     if outputs.rows_affected > 0 {
-        words.push(format!("{} changed", count_words(outputs.rows_affected, "row")));
+        let changed = format!("{} changed", count_words(outputs.rows_affected, "row"));
+        words.push(out::message(&changed).into_owned());
     }
     if let Some(result) = outputs.results.last().filter(|_| words.is_empty()) {
         words.push(match (result.row_count, result.columns.len()) {
@@ -227,7 +229,9 @@ fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
                 let value = result.rows.first().and_then(|r| r.first()).cloned().flatten();
                 format!("{}={}", result.columns[0], value.as_deref().unwrap_or("NULL"))
             }
-            (count, _) => format!("{} returned", count_words(count, "row")),
+            (count, _) => {
+                out::message(&format!("{} returned", count_words(count, "row"))).into_owned()
+            }
         });
     }
     out::brief(&words.join(", "), 70)

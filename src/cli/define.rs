@@ -147,7 +147,7 @@ pub(super) async fn check(global: &Global, args: &DefinitionCheckArgs) -> Result
     }
     let ended = end_check(global, args, report.as_ref(), lineage.as_ref())?;
     if goes_on && ended == VerbResult::Well {
-        out::print_line(&format!("{}: no faults", args.file.display()));
+        out::print_line(&out::message(&format!("{}: no faults", args.file.display())));
     }
     Ok(ended)
 }
@@ -155,7 +155,7 @@ pub(super) async fn check(global: &Global, args: &DefinitionCheckArgs) -> Result
 /// What a definition holds. While something is still to be checked this is no verdict: that comes last.
 fn print_counts(args: &DefinitionCheckArgs, defs: &Definition, goes_on: bool) {
     let verdict = if goes_on { "" } else { "no faults; " };
-    out::print_line(&format!(
+    let counts = format!(
         "{}: {verdict}{}, {}, {}, {}{}",
         args.file.display(),
         out::count(defs.jobs.len(), "job"),
@@ -166,7 +166,8 @@ fn print_counts(args: &DefinitionCheckArgs, defs: &Definition, goes_on: bool) {
             0 => String::new(),
             n => format!(", {}", out::count(n, "schedule")),
         }
-    ));
+    );
+    out::print_line(&out::message(&counts));
 }
 
 /// The result of a check: faults that keep jobs from running take precedence over conflicts between
@@ -309,11 +310,12 @@ pub(super) fn print_changes(
         return out::print_json(&json!({"applied": how == Apply::Write, "changes": all}));
     }
     out::lines(changes.iter().map(DefinitionDifference::to_string));
-    out::print_line(&match (changes.len(), how) {
+    let verdict = match (changes.len(), how) {
         (0, _) => "no changes".to_owned(),
         (n, Apply::Write) => format!("{} applied", out::count(n, "change")),
         (n, Apply::DryRun) => format!("{} would be applied", out::count(n, "change")),
-    });
+    };
+    out::print_line(&out::message(&verdict));
     Ok(())
 }
 

@@ -89,7 +89,8 @@ pub(super) async fn rollback(global: &Global, args: &RollbackArgs) -> Result<Ver
     print_changes(global, &changes, how)?;
     if !global.json && how == Apply::Write && !changes.is_empty() {
         let last = versions.last().map_or(0, |v| v.no);
-        out::print_line(&format!("group {} is version {} now", to.group, last + 1));
+        let now = format!("group {} is version {} now", to.group, last + 1);
+        out::print_line(&out::message(&now));
     }
     Ok(VerbResult::Well)
 }

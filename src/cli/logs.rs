@@ -4,6 +4,7 @@ use crate::app::{App, EmptyDatabase};
 use crate::cli::{BadInput, BatchRef, Global, VerbResult, out};
 use crate::domain::id::QueueId;
 use crate::domain::job::job_key::find_named;
+use crate::domain::job::outcome::Stream;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
 use crate::store::log::LogPosition;
@@ -11,6 +12,7 @@ use crate::store::{self, log};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Arguments of `logs`.
@@ -134,7 +136,12 @@ fn line_words(global: &Global, line: &log::LogLine) -> String {
         })
         .to_string();
     }
-    format!("{} {:>8} | {}", out::precise_local_time(line.at), line.stream, line.text)
+    // What the job or its database printed is theirs.
+    let text = match line.stream == Stream::System.as_str() {
+        true => out::message(&line.text),
+        false => Cow::Borrowed(line.text.as_str()),
+    };
+    format!("{} {:>8} | {text}", out::precise_local_time(line.at), line.stream)
 }
 
 fn change_words(global: &Global, change: &log::LoggedChange) -> String {
@@ -146,7 +153,8 @@ fn change_words(global: &Global, change: &log::LoggedChange) -> String {
         })
         .to_string();
     }
-    let message = log.error_message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
+    let message = log.error_message.as_ref();
+    let message = message.map(|m| format!(": {}", out::message(m))).unwrap_or_default();
     let at = out::precise_local_time(change.at);
     format!("{at} -- start {} {}{message}", log.attempt, log.status)
 }

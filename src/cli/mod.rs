@@ -306,6 +306,8 @@ pub fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     hide_environment();
     start_log(&cli.global);
+    // What is printed for scripts stays English.
+    out::set_language(if cli.global.json { Lang::En } else { cli.global.language() });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

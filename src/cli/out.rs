@@ -2,6 +2,8 @@
 
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::count_words;
+use crate::domain::text::lang::Lang;
+use crate::domain::text::translation::translate;
 use crate::domain::time::Millis;
 pub(super) use crate::view::act::state;
 use anyhow::Result;
@@ -10,6 +12,24 @@ use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Error, ErrorKind, IsTerminal as _, Write};
+use std::sync::OnceLock;
+
+/// The language of messages, set once for the process.
+static LANGUAGE: OnceLock<Lang> = OnceLock::new();
+
+/// Sets the language of messages. Before it is set they are English.
+pub(super) fn set_language(lang: Lang) {
+    let _set_before = LANGUAGE.set(lang);
+}
+
+/// A message of the program in the user's language; what was printed by a job is no message.
+pub(super) fn message(text: &str) -> Cow<'_, str> {
+    translate(text, language())
+}
+
+fn language() -> Lang {
+    LANGUAGE.get().copied().unwrap_or_default()
+}
 
 /// Prints a line to stdout. A closed reader (`| head`) changes nothing: a batch continues, and the
 /// exit code reports its result.
@@ -45,14 +65,24 @@ pub(super) fn may_colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Prints a line to stderr; a closed reader (pager, session) stops no batch.
+/// Prints a message to stderr, in the user's language; a closed reader (pager, session) stops no
+/// batch.
 pub(super) fn eprint_line(text: &str) {
-    let _reader_gone = writeln!(std::io::stderr(), "{}", clean(text));
+    let text = match text.strip_prefix("warning: ") {
+        Some(warning) => Cow::Owned(labelled("warning: ", "警告：", warning)),
+        None => message(text),
+    };
+    let _reader_gone = writeln!(std::io::stderr(), "{}", clean(&text));
 }
 
 /// Prints an error to stderr.
 pub(super) fn error(text: &str) {
-    eprint_line(&format!("error: {text}"));
+    eprint_line(&labelled("error: ", "错误：", text));
+}
+
+/// A message behind its label.
+fn labelled(english: &'static str, chinese: &'static str, text: &str) -> String {
+    format!("{}{}", language().select(english, chinese), message(text))
 }
 
 /// Removes what a terminal would execute or be confused by: control characters other than newline

@@ -187,7 +187,8 @@ pub(super) fn words(item: &ProgressEvent, show: Show) -> Option<String> {
     };
     let code = &item.job_code;
     let took = item.took_ms.map(|ms| format!("  {}", span_words(ms))).unwrap_or_default();
-    let message = out::clean(item.message.as_deref().unwrap_or_default());
+    let message = out::message(item.message.as_deref().unwrap_or_default());
+    let message = out::clean(&message);
     let message = message.as_ref();
     match item.status {
         QueueStatus::Pending | QueueStatus::Queued => None,
@@ -198,8 +199,9 @@ pub(super) fn words(item: &ProgressEvent, show: Show) -> Option<String> {
         QueueStatus::Running => Some(format!("{code} {status}")),
         QueueStatus::RetryWait => {
             let delay = item.not_before.map_or(0, |at| at.since(item.at));
-            let next = span_words(delay);
-            Some(format!("{code} {status}{took}  next try in {next}: {}", out::brief(message, 300)))
+            let next = format!("next try in {}", span_words(delay));
+            let next = out::message(&next);
+            Some(format!("{code} {status}{took}  {next}: {}", out::brief(message, 300)))
         }
         // The run does not end before an operator releases it.
         QueueStatus::Held => {

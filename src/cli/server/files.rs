@@ -121,11 +121,12 @@ impl ServerVerb<'_> {
             super::shown::table(items, CHANGES, self.language());
         }
         let count = out::count(items.len(), "change");
-        out::print_line(&match (items.is_empty(), document["applied"].as_bool()) {
+        let verdict = match (items.is_empty(), document["applied"].as_bool()) {
             (true, _) => "no changes".to_owned(),
             (false, Some(true)) => format!("{count} applied"),
             (false, _) => format!("{count} would be applied"),
-        });
+        };
+        out::print_line(&out::message(&verdict));
         Ok(VerbResult::Well)
     }
 

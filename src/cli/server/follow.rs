@@ -83,6 +83,10 @@ impl ServerVerb<'_> {
         }
         let word = |name: &str| line[name].as_str().unwrap_or_default();
         let text = if word("text").is_empty() { word("line") } else { word("text") };
+        let text = match word("stream") {
+            "system" => out::message(text),
+            _ => text.into(),
+        };
         let at = out::parse_utc(word("at"));
         let at = at.map_or_else(|| word("at").to_owned(), out::precise_local_time);
         out::print_line(&format!("{at} {} {text}", word("stream")));

@@ -21,7 +21,12 @@ pub(super) fn table(items: &[Value], columns: &[TableColumn], lang: Lang) {
     let row = |item: &Value| {
         columns
             .iter()
-            .map(|(at, ..)| table_cell(item.pointer(&pointer(at)).unwrap_or(&Value::Null)))
+            .map(|(at, ..)| match (*at, item.pointer(&pointer(at)).unwrap_or(&Value::Null)) {
+                ("error_message" | "reason", Value::String(text)) => {
+                    out::brief(&out::message(text), CELL)
+                }
+                (_, value) => table_cell(value),
+            })
             .collect()
     };
     out::print_line(&out::table(&header, items.iter().map(row).collect()));

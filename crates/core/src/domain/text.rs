@@ -6,6 +6,7 @@
 
 pub mod did_you_mean;
 pub mod lang;
+pub mod translation;
 
 /// Maximum length of a stored `error_message` in bytes; MySQL's TEXT holds 65,535.
 pub const MESSAGE_MAX: usize = 16_000;

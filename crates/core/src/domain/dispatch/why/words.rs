@@ -8,6 +8,7 @@ use crate::domain::id::JobCode;
 use crate::domain::job::external::ExternalWait;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
+use crate::domain::text::translation::translate;
 use crate::domain::time::{Millis, span_words};
 
 /// Maximum number of awaited things that are listed.
@@ -144,13 +145,13 @@ impl WaitReason {
             }
             Self::NodeSilent(silent) => silent.words(Lang::Zh),
             Self::Open { attempt, ledger, next, said } => {
-                open_zh(*attempt, said, ledger, &next.in_chinese(now))
+                open_zh(*attempt, &translate(said, Lang::Zh), ledger, &next.in_chinese(now))
             }
             Self::Stopping { attempt, since, who } => {
                 let who = who.as_ref().map_or_else(String::new, |who| format!("；{who}"));
                 format!("正在停止（第 {attempt} 次{}）{who}", since_zh(*since))
             }
-            Self::Unknown(cure, job, said) => unknown_zh(*cure, job, said),
+            Self::Unknown(cure, job, said) => unknown_zh(*cure, job, &translate(said, Lang::Zh)),
             Self::Upstream(jobs) => {
                 format!("不会运行：{} 未成功", join_job_statuses(jobs, "等另外 # 个"))
             }
