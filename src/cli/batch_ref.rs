@@ -1,7 +1,7 @@
 //! How users refer to a batch.
 
 use crate::app::App;
-use crate::cli::BadInput;
+use crate::cli::{BadInput, out};
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::JobDef;
