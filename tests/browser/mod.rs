@@ -28,4 +28,5 @@ mod picture;
 mod second_factor;
 mod setup;
 mod webdriver;
+mod windows;
 mod words;

@@ -19,7 +19,19 @@ async fn a_chinese_reader_reads_chinese_and_may_change_to_english() {
                .map(a => (a.textContent || a.getAttribute('aria-label')).trim())\
                .filter(w => w && !/\\p{Script=Han}/u.test(w))";
     assert_eq!(browser.ask(han).await, serde_json::json!([]), "links without a Chinese word");
-    for page in ["#/batches", "#/batches/daily/20240731", "#/jobs", "#/schedules", "#/audit"] {
+    for page in [
+        "#/batches",
+        "#/batches/daily/20240731",
+        "#/jobs",
+        "#/schedules",
+        "#/audit",
+        "#/runs",
+        "#/inbox",
+        "#/insights",
+        "#/insights?view=jobs",
+        "#/groups/daily/trend",
+        "#/wall",
+    ] {
         browser.go(page).await;
         let heading =
             browser.ask("return document.querySelector('main h1')?.textContent ?? ''").await;

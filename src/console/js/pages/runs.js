@@ -53,7 +53,7 @@ export async function mount(el, ctx) {
         test: 'runs',
         onOpen: (run) => go(runHref(run)),
         empty: empty({ title: t('runs.none'), lead: t('runs.none_lead') }),
-        columns,
+        columns: columns(),
       }),
   });
   async function read(quiet) {
@@ -125,7 +125,7 @@ export async function mount(el, ctx) {
   return { destroy: end };
 }
 
-const columns = [
+const columns = () => [
   {
     key: 'job',
     label: t('grid.job'),
