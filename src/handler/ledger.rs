@@ -229,7 +229,9 @@ impl RecordedTask<'_> {
             ))
             .for_good(),
             // An open outcome is looked up again: the privilege may come back.
-            false if said.condition == ErrorCondition::Denied => self.denied("read", error).for_good(),
+            false if said.condition == ErrorCondition::Denied => {
+                self.denied("read", error).for_good()
+            }
             true if said.condition == ErrorCondition::Denied => self.denied("read", error),
             true | false => failed(format!(
                 "cannot read procession_ledger in source '{source}': {error}; nothing was run"

@@ -293,11 +293,8 @@ fn add_routines(
             Some(text) => BodyText::Text(text.to_owned()),
             None => BodyText::Hidden { grant: grants.routine(schema) },
         };
-        let search_path = if is_in_own {
-            Some(vec![schema.to_owned()])
-        } else {
-            search_path_of(text_at(row, 5))
-        };
+        let search_path =
+            if is_in_own { Some(vec![schema.to_owned()]) } else { search_path_of(text_at(row, 5)) };
         catalogue.add_routine(CatalogueRoutine {
             name: name(row, 1),
             is_function: is_one(row, 6),

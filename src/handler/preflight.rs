@@ -20,9 +20,9 @@ use crate::domain::job::preflight::{
 };
 use crate::domain::job::{JobDef, Param, ParamType};
 use crate::domain::params::BoundParam;
+use crate::domain::source::DataSource;
 use crate::domain::source::statement::{bind_names, split, unfit};
 use crate::domain::source::tx_class::TxClass;
-use crate::domain::source::DataSource;
 use crate::domain::text::did_you_mean::nearest;
 use crate::handler::bind;
 use crate::handler::routine_lookup::{LookupError, find_routine, prefer_procedures, spellings};
@@ -401,7 +401,8 @@ impl<'a> Visit<'a> {
             };
             // A lock that is held now, and statements that MySQL parses only when it runs them.
             if error.kind == ServerErrorKind::LockWait
-                || error.condition == ErrorCondition::NotPreparable {
+                || error.condition == ErrorCondition::NotPreparable
+            {
                 continue;
             }
             let is_certain = at == 0 && error.condition == ErrorCondition::Syntax;

@@ -272,7 +272,9 @@ impl ProcedureCall<'_> {
             CallStep::Cursor(name) => {
                 BodyFault::At(format!("reading the rows of cursor {name}"), failed.error)
             }
-            CallStep::Call if failed.is_rolled_back && failed.error.is(ErrorCondition::EndRefused) => {
+            CallStep::Call
+                if failed.is_rolled_back && failed.error.is(ErrorCondition::EndRefused) =>
+            {
                 let said = format!(
                     "{}: {}; a routine that returns a cursor runs in one transaction, in which its \
                      rows are read: take COMMIT and ROLLBACK out of it; nothing took effect",

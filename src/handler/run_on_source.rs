@@ -8,9 +8,9 @@ use crate::db::session::{Arg, Session, SessionTarget, StatementGuard, let_all_th
 use crate::db::target::{self, TargetDatabase};
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::retry::ErrorClass;
+use crate::domain::source::DataSource;
 use crate::domain::source::sqlite_confinement::confine_to_file;
 use crate::domain::source::transport::with_verified_tls;
-use crate::domain::source::DataSource;
 use crate::handler::address;
 use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::ledger;

@@ -90,7 +90,7 @@ async fn another_failure_of_the_job_is_open_again() {
     mark(&server, &admin, path, body).await.is(200);
     // While it has not run, nothing has failed.
     mark(&server, &admin, BAD, json!({"attempt": 1, "note": "x"})).await.is(409);
-    server.run(&json!({"batchNo": "other", "group": "gl"}).to_string()).await;
+    server.run_open().await;
     let list = server.get("/failures?group=gl", &admin).await.is(200);
     let bad =
         list["items"].as_array().and_then(|all| all.iter().find(|one| one["batch_no"] == "202407"));

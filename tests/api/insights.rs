@@ -75,6 +75,7 @@ async fn jobs_are_ranked_by_what_their_runs_were() {
     server.get("/groups/gl/trend", &viewer).await.is(404);
     // A period without a run.
     server.later(40 * 86_400_000);
+    let token = server.admin().await;
     let found = server.get("/insights/jobs", &token).await.is(200);
     assert_eq!((&found["items"], &found["runs"]), (&json!([]), &json!(0)));
 }

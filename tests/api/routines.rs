@@ -15,7 +15,7 @@ const POSTGRES: [&str; 5] = [
     "CREATE SCHEMA fin",
     "CREATE PROCEDURE sp_close (p_batch_no text, p_rate numeric, OUT o_rows bigint, INOUT p_day date, \
      p_note text DEFAULT '') LANGUAGE plpgsql AS $$ BEGIN o_rows := 3; p_day := p_day + 1; END $$",
-    "CREATE PROCEDURE fin.sp_unnamed (text, int DEFAULT 7, OUT text) LANGUAGE plpgsql \
+    "CREATE PROCEDURE fin.sp_unnamed (text, int, OUT text) LANGUAGE plpgsql \
      AS $$ BEGIN $3 := $1 || $2; END $$",
     "CREATE PROCEDURE sp_last (text, int DEFAULT 7) LANGUAGE plpgsql AS $$ BEGIN PERFORM $2; END $$",
     "CREATE FUNCTION f_two (int, OUT int, OUT p_twice int) LANGUAGE sql AS 'SELECT $1, $1 * 2'",

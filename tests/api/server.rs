@@ -221,6 +221,18 @@ impl Server {
         let defs = self.app.definition().await.expect("definitions");
         let order = BatchOrder::parse(order).expect("an order");
         process.open_batches(&defs, &order, "test").await.expect("open");
+        self.run_to_end(process).await;
+    }
+
+    /// Runs the batches that are open and nobody's to their ends.
+    pub(crate) async fn run_open(&self) {
+        let mut process = self.app.dispatcher(None).await.expect("a process");
+        let taken = process.take_batches().await.expect("take");
+        assert!(taken > 0, "no batch is open");
+        self.run_to_end(process).await;
+    }
+
+    async fn run_to_end(&self, mut process: QueueDispatcher) {
         for _ in 0..100_000 {
             if process.is_idle() {
                 return;

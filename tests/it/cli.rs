@@ -207,7 +207,7 @@ fn what_does_not_hold_is_listed_and_a_warning_is_no_failure() {
     }
     assert!(!shown.contains("'ok'"), "{shown}");
     let (_, shown, _) = said(path, &["--lang", "zh", "batch", "show", "1"]);
-    for part in ["未通过的成功条件或检查", "警告", "success rule 'result.n == 2' does not hold"]
+    for part in ["未通过的成功条件或检查", "警告", "成功规则 'result.n == 2' 不成立"]
     {
         assert!(shown.contains(part), "{shown}");
     }

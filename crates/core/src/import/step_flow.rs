@@ -13,6 +13,9 @@ use comparison::Comparison;
 use junctions::plan_junctions;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The nodes of a plan, if there is one, and whether it is right by its construction.
+type TriedPlan = Option<(Vec<FlowNode>, bool)>;
+
 /// Most ends of one way that are taken apart.
 const ENDS_MAX: usize = 4;
 /// Most steps of a flow whose ways are tried.
@@ -168,10 +171,9 @@ impl StepFlow {
             let made = plan_junctions(flow, &order);
             Some((made.nodes, made.unproven.is_empty()))
         };
-        let plans: [&dyn Fn() -> Option<(Vec<FlowNode>, bool)>; 3] =
-            [&|| plain(&flow), &|| junctions(&flow), &|| {
-                junctions(&flow.with_both_ends()).map(|(nodes, _)| (nodes, false))
-            }];
+        let plans: [&dyn Fn() -> TriedPlan; 3] = [&|| plain(&flow), &|| junctions(&flow), &|| {
+            junctions(&flow.with_both_ends()).map(|(nodes, _)| (nodes, false))
+        }];
         for plan in plans {
             let Some((nodes, is_proven)) = plan() else { continue };
             let mut comparison = Comparison::new(&flow, &order, &nodes);

@@ -271,7 +271,9 @@ mod tests {
                 && !mysql.may_execute_routine(Procedure, "secret", "p")
         );
         let columns = MysqlGrants::parse([MYSQL[3]]);
-        assert!(!columns.may_execute_routine(Procedure, "x", "t") && !columns.may_stop_other_users());
+        assert!(
+            !columns.may_execute_routine(Procedure, "x", "t") && !columns.may_stop_other_users()
+        );
         let all = MysqlGrants::parse([
             "GRANT ALL PRIVILEGES ON *.* TO `root`@`127.0.0.1` WITH GRANT OPTION",
         ]);

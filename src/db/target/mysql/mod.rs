@@ -12,7 +12,9 @@ use crate::db::mysql_server::MysqlServer;
 use crate::db::routine::Routine;
 use crate::db::session::{Arg, Session};
 use crate::db::target::call::{CallError, CallResult, RoutineCall};
-use crate::db::target::{Capabilities, InputValue, StopMeans, TargetDatabase, TrialStatement, UserPrivileges};
+use crate::db::target::{
+    Capabilities, InputValue, StopMeans, TargetDatabase, TrialStatement, UserPrivileges,
+};
 use futures_util::future::BoxFuture;
 
 /// MySQL, and a server of which the product is not known yet.

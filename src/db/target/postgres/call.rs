@@ -31,10 +31,7 @@ pub(super) async fn call_routine(
     }
 }
 
-async fn call_once(
-    session: &mut Session,
-    call: &RoutineCall<'_>,
-) -> Result<CallResult, CallError> {
+async fn call_once(session: &mut Session, call: &RoutineCall<'_>) -> Result<CallResult, CallError> {
     let routine = call.routine;
     let gives_back = routine.is_function || call.arguments.iter().any(|a| !a.is_input_only());
     // Arguments without names have only positions; of those the last are left out.

@@ -9,7 +9,9 @@ pub(in crate::db) use errors::read_error;
 use crate::db::routine::Routine;
 use crate::db::session::{Arg, Session};
 use crate::db::target::call::{CallError, CallResult, RoutineCall};
-use crate::db::target::{Capabilities, InputType, InputValue, StopMeans, TargetDatabase, TrialStatement};
+use crate::db::target::{
+    Capabilities, InputType, InputValue, StopMeans, TargetDatabase, TrialStatement,
+};
 use futures_util::future::BoxFuture;
 
 /// PostgreSQL 13 and later.
@@ -167,6 +169,7 @@ async fn trial_statement(session: &mut Session, seconds: u64) -> TrialStatement 
                 PERFORM pg_catalog.pg_sleep(seconds); RETURN; \
                 EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$";
     let is_stubborn = session.run_statement(make, &[]).await.is_ok();
-    let function = if is_stubborn { "pg_temp.procession_stop_trial" } else { "pg_catalog.pg_sleep" };
+    let function =
+        if is_stubborn { "pg_temp.procession_stop_trial" } else { "pg_catalog.pg_sleep" };
     TrialStatement { text: format!("SELECT {function}({seconds})"), is_stubborn }
 }

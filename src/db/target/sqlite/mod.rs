@@ -8,7 +8,9 @@ use crate::db::fault::SessionError;
 use crate::db::session::{Arg, Session};
 use crate::db::target::call::{CallError, CallResult, CallStep, RoutineCall};
 use crate::db::target::value::is_whole;
-use crate::db::target::{Capabilities, InputType, InputValue, StopMeans, TargetDatabase, TrialStatement};
+use crate::db::target::{
+    Capabilities, InputType, InputValue, StopMeans, TargetDatabase, TrialStatement,
+};
 use bigdecimal::BigDecimal;
 use futures_util::future::BoxFuture;
 use std::str::FromStr as _;
@@ -112,14 +114,11 @@ impl TargetDatabase for SqliteDatabase {
     }
 
     /// About ten seconds of counting.
-    fn trial_statement<'s>(
-        &'s self,
-        _: &'s mut Session,
-        _: u64,
-    ) -> BoxFuture<'s, TrialStatement> {
-        let text = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 50000000) \
+    fn trial_statement<'s>(&'s self, _: &'s mut Session, _: u64) -> BoxFuture<'s, TrialStatement> {
+        let text =
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 50000000) \
                     SELECT COUNT(*) FROM n"
-            .to_owned();
+                .to_owned();
         Box::pin(std::future::ready(TrialStatement { text, is_stubborn: false }))
     }
 

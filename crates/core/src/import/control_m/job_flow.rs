@@ -141,7 +141,9 @@ impl<'a> CtmFlows<'a> {
         let mut ways: Vec<Vec<Wait>> = vec![Vec::new()];
         for one in alternatives {
             let with = |way: &Vec<Wait>| {
-                one.iter().map(|wait| [&way[..], &[wait.clone()]].concat()).collect::<Vec<_>>()
+                one.iter()
+                    .map(|wait| [&way[..], std::slice::from_ref(wait)].concat())
+                    .collect::<Vec<_>>()
             };
             ways = ways.iter().flat_map(with).collect();
         }
