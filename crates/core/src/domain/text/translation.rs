@@ -200,12 +200,13 @@ impl<'c, 't> Line<'c, 't> {
     /// Whether these can be what the placeholders stand for: no clauses of their own, and beside
     /// little fixed text only short values.
     fn suit(&self, template: &Template, captures: &[&str]) -> bool {
-        captures.iter().all(|captured| {
+        captures.iter().enumerate().all(|(number, captured)| {
             let words = captured.split_whitespace().count();
-            separators(captured, 1).is_empty()
-                && (words <= template.most_words()
-                    || is_quoted(captured)
-                    || (self.depth < DEEPEST && self.translate_part(captured).is_some()))
+            template.is_quoted(number)
+                || (separators(captured, 1).is_empty()
+                    && (words <= template.most_words()
+                        || is_quoted(captured)
+                        || self.translate_part(captured).is_some()))
         })
     }
 
@@ -263,7 +264,8 @@ impl<'c, 't> Line<'c, 't> {
                 Segment::Capture(number) => {
                     // The last one of an open template follows by itself.
                     if let Some(captured) = captures.get(*number) {
-                        let part = self.translate_part(captured);
+                        let is_value = template.is_quoted(*number);
+                        let part = self.translate_part(captured).filter(|_| !is_value);
                         chinese.push_str(part.as_deref().unwrap_or(captured));
                     }
                 }

@@ -101,6 +101,13 @@ impl Template {
         self.weight
     }
 
+    /// Whether a placeholder stands between quotes, and so for a value of the user.
+    pub(super) fn is_quoted(&self, number: usize) -> bool {
+        let before = self.fixed.get(number).and_then(|fixed| fixed.chars().next_back());
+        let behind = self.fixed.get(number + 1).and_then(|fixed| fixed.chars().next());
+        before == behind && matches!(before, Some('\'' | '"' | '`'))
+    }
+
     /// Separators between clauses that its fixed text has.
     pub(super) fn separators(&self) -> usize {
         self.separators
