@@ -17,7 +17,11 @@ pub(super) fn print(view: &BatchView, lang: Lang) {
                 CheckGrade::Error => lang.select("error", "错误"),
                 CheckGrade::Fatal => lang.select("fatal", "致命"),
             };
-            vec![row.job_code.to_string(), grade.to_owned(), out::brief(&out::message(&finding.said), 160)]
+            vec![
+                row.job_code.to_string(),
+                grade.to_owned(),
+                out::brief(&out::message(&finding.said), 160),
+            ]
         }));
     }
     if rows.is_empty() {

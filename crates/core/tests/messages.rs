@@ -101,7 +101,8 @@ fn unescape(text: &str) -> (String, &str) {
                     return (out, after);
                 }
                 Some('u') => {
-                    let code: String = letters.by_ref().map(|(_, c)| c).take_while(|c| *c != '}').collect();
+                    let code: String =
+                        letters.by_ref().map(|(_, c)| c).take_while(|c| *c != '}').collect();
                     let code = u32::from_str_radix(code.trim_start_matches('{'), 16);
                     out.extend(code.ok().and_then(char::from_u32));
                 }
@@ -187,7 +188,9 @@ fn bare(text: &str) -> &str {
 /// Every run of clauses of the program's literals.
 fn messages_of_the_program() -> HashSet<String> {
     let mut all = HashSet::new();
-    for source in sources(&root().join("src")).iter().chain(&sources(&root().join("crates/core/src"))) {
+    for source in
+        sources(&root().join("src")).iter().chain(&sources(&root().join("crates/core/src")))
+    {
         for literal in literals(source) {
             let text = with_placeholders(&literal);
             let clauses = clauses(&text);
@@ -257,7 +260,9 @@ fn faults_of_definitions_are_translated() {
         for literal in source {
             let text = with_placeholders(&literal);
             for (clause, _) in clauses(&text) {
-                let words = clause.split(' ').filter(|w| w.len() > 1 && w.bytes().all(|b| b.is_ascii_lowercase()));
+                let words = clause
+                    .split(' ')
+                    .filter(|w| w.len() > 1 && w.bytes().all(|b| b.is_ascii_lowercase()));
                 if words.count() < 2 {
                     continue;
                 }
@@ -271,7 +276,11 @@ fn faults_of_definitions_are_translated() {
     }
     let share = 100 * (all - missing.len()) / all.max(1);
     assert!(all > 400, "only {all} clauses of faults were found");
-    assert!(share >= 90, "{share} % of {all} have a translation; without one:\n{}", missing.join("\n"));
+    assert!(
+        share >= 90,
+        "{share} % of {all} have a translation; without one:\n{}",
+        missing.join("\n")
+    );
 }
 
 /// The literals of the sources that report faults.

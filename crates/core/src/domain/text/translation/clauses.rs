@@ -45,9 +45,8 @@ fn end_of_quote(bytes: &[u8], start: usize) -> Option<usize> {
     if start > 0 && is_of_word(bytes[start - 1]) {
         return None;
     }
-    let is_end = |at: usize| {
-        bytes[at] == quote && bytes.get(at + 1).is_none_or(|next| !is_of_word(*next))
-    };
+    let is_end =
+        |at: usize| bytes[at] == quote && bytes.get(at + 1).is_none_or(|next| !is_of_word(*next));
     (start + 1..bytes.len().min(start + LONGEST)).find(|at| is_end(*at)).map(|at| at + 1)
 }
 

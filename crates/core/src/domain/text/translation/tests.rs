@@ -28,9 +28,18 @@ fn a_fault_is_translated_with_its_fix() {
             "dag.yaml:7: job B depends on C, which is not defined; define it or remove the dependency",
             "dag.yaml:7：作业 B 依赖 C，而它没有定义；请定义它，或删除该依赖",
         ),
-        ("job A is of type PROC, which has no sql; remove sql", "作业 A 的类型为 PROC，该类型没有 sql；请删除 sql"),
-        ("these jobs wait for one another in a circle: A, B, A", "这些作业相互等待，构成环：A, B, A"),
-        ("there is no batch 999999; the latest are: 202407", "没有批次 999999；最近的批次有：202407"),
+        (
+            "job A is of type PROC, which has no sql; remove sql",
+            "作业 A 的类型为 PROC，该类型没有 sql；请删除 sql",
+        ),
+        (
+            "these jobs wait for one another in a circle: A, B, A",
+            "这些作业相互等待，构成环：A, B, A",
+        ),
+        (
+            "there is no batch 999999; the latest are: 202407",
+            "没有批次 999999；最近的批次有：202407",
+        ),
     ] {
         assert_eq!(zh(english), chinese);
     }
@@ -102,7 +111,8 @@ fn templates_that_cannot_be_right_are_refused() {
     ] {
         assert!(Template::parse(english, chinese).is_none(), "{english}");
     }
-    let template = Template::parse("write ${jobs.{}.NAME}", "请写作 ${jobs.{}.NAME}").expect("sound");
+    let template =
+        Template::parse("write ${jobs.{}.NAME}", "请写作 ${jobs.{}.NAME}").expect("sound");
     let chinese = [Segment::Text("请写作 ${jobs."), Segment::Capture(0), Segment::Text(".NAME}")];
     assert_eq!(template.chinese(), chinese);
 }
@@ -119,7 +129,9 @@ fn quoted_text_and_the_text_of_servers_are_left_alone() {
         assert_eq!(zh(text), text);
     }
     assert_eq!(
-        zh("no connection to the database: error 1045 (28000): Access denied; is the server running there?"),
+        zh(
+            "no connection to the database: error 1045 (28000): Access denied; is the server running there?"
+        ),
         "无法连接数据库：error 1045 (28000): Access denied；那里的服务器是否在运行？"
     );
     assert_eq!(zh("success rule 'a: b' is given twice"), "成功规则 'a: b' 重复");
@@ -149,7 +161,10 @@ fn lines_are_translated_one_by_one() {
 
 #[test]
 fn values_in_any_script_are_kept() {
-    assert_eq!(zh("月末.yaml:3: group 月末结账 has no job"), "月末.yaml:3：作业组 月末结账 没有作业");
+    assert_eq!(
+        zh("月末.yaml:3: group 月末结账 has no job"),
+        "月末.yaml:3：作业组 月末结账 没有作业"
+    );
     assert_eq!(zh("作业 A：类型 PRC 不存在"), "作业 A：类型 PRC 不存在");
     assert_eq!(zh("émile: 🎉"), "émile: 🎉");
 }
@@ -157,7 +172,17 @@ fn values_in_any_script_are_kept() {
 /// No text makes it slow or panic; what a translation cannot reach is still there.
 #[test]
 fn long_texts_end() {
-    for part in ["group g has no job; ", "x: ", "'", "a 'b", "did you mean ", " is ", "月: ", ". A", "error 1 (2): "] {
+    for part in [
+        "group g has no job; ",
+        "x: ",
+        "'",
+        "a 'b",
+        "did you mean ",
+        " is ",
+        "月: ",
+        ". A",
+        "error 1 (2): ",
+    ] {
         let text = part.repeat(16_000 / part.len());
         let translated = zh(&text);
         assert!(!translated.is_empty());
