@@ -12,7 +12,7 @@ mod tests;
 
 use crate::domain::text::lang::Lang;
 use catalogue::{Catalogue, Segment, Template};
-use clauses::{Separator, is_server_error, separators};
+use clauses::{Separator, is_foreign_head, separators};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -89,9 +89,10 @@ enum Step<'c, 't> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Program,
-    /// A database server: it is behind `error 1146 (42S02): `, and never translated.
-    Server,
-    /// Behind a `; ` in such a text: the server, or a hint of the program.
+    /// A database server or a script: it is behind `error 1146 (42S02): ` or `exit code 3: `, and
+    /// never translated.
+    Foreign,
+    /// Behind a `; ` in such a text: theirs, or a hint of the program.
     Either,
 }
 
@@ -132,7 +133,7 @@ impl<'c, 't> Line<'c, 't> {
         let origin = self.origin(start);
         let mut best = Choice { covered: 0, step: Step::Keep { end: first } };
         best.covered = self.covered_after(first);
-        if origin != Origin::Server {
+        if origin != Origin::Foreign {
             for (separators, &end) in ends.iter().enumerate() {
                 self.try_whole(start..end, separators, origin, &mut best);
             }
@@ -299,12 +300,12 @@ impl<'c, 't> Line<'c, 't> {
         for separator in self.separators.iter().take_while(|s| s.end <= start) {
             let is_joined = separator.wide == "；";
             origin = match origin {
-                Origin::Program if is_server_error(&self.text[clause..separator.start]) => {
-                    Origin::Server
+                Origin::Program if is_foreign_head(&self.text[clause..separator.start]) => {
+                    Origin::Foreign
                 }
                 Origin::Program => Origin::Program,
-                Origin::Server | Origin::Either if is_joined => Origin::Either,
-                Origin::Server | Origin::Either => Origin::Server,
+                Origin::Foreign | Origin::Either if is_joined => Origin::Either,
+                Origin::Foreign | Origin::Either => Origin::Foreign,
             };
             clause = separator.end;
         }
