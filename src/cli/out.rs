@@ -68,16 +68,19 @@ pub(super) fn may_colour() -> bool {
 /// Prints a message to stderr, in the user's language; a closed reader (pager, session) stops no
 /// batch.
 pub(super) fn eprint_line(text: &str) {
-    let text = match text.strip_prefix("warning: ") {
-        Some(warning) => Cow::Owned(labelled("warning: ", "警告：", warning)),
-        None => message(text),
-    };
-    let _reader_gone = writeln!(std::io::stderr(), "{}", clean(&text));
+    match text.strip_prefix("warning: ") {
+        Some(warning) => write_stderr(&labelled("warning: ", "警告：", warning)),
+        None => write_stderr(&message(text)),
+    }
 }
 
 /// Prints an error to stderr.
 pub(super) fn error(text: &str) {
-    eprint_line(&labelled("error: ", "错误：", text));
+    write_stderr(&labelled("error: ", "错误：", text));
+}
+
+fn write_stderr(text: &str) {
+    let _reader_gone = writeln!(std::io::stderr(), "{}", clean(text));
 }
 
 /// A message behind its label.

@@ -193,6 +193,31 @@ fn chinese_is_spoken_where_it_is_asked_for() {
 }
 
 #[test]
+fn errors_and_faults_are_chinese_and_json_is_not() {
+    let folder = folder("jobs: { A: { type: PRC }, B: { type: NOOP, depends_on: [C] } }\n");
+    let path = folder.path();
+    let (code, _, error) = said(path, &["--lang", "zh", "check", "dag.yaml"]);
+    assert_eq!(code, 2, "{error}");
+    for part in
+        ["错误：", "：作业 A：类型 PRC 不存在；是否想写 PROC？", "作业 B 依赖 C，而它没有定义；"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
+    let (_, shown, _) = said(path, &["--lang", "zh", "--json", "check", "dag.yaml"]);
+    assert!(shown.contains("type PRC does not exist"), "{shown}");
+    std::fs::write(path.join("dag.yaml"), "jobs: { A: { type: NOOP } }\n").expect("file");
+    let (code, shown, error) = said(path, &["--lang", "zh", "check", "dag.yaml"]);
+    assert_eq!(
+        (code, shown.as_str()),
+        (0, "dag.yaml：没有错误；1 个作业，0 条依赖，1 个作业组，0 个数据源\n"),
+        "{error}"
+    );
+    assert_eq!(said(path, &["run", "dag.yaml", "--batch-no", "1", "-q"]).0, 0);
+    let (_, _, error) = said(path, &["--lang", "zh", "batch", "show", "999999"]);
+    assert!(error.starts_with("错误：没有批次 999999；最近的批次有：1"), "{error}");
+}
+
+#[test]
 fn what_does_not_hold_is_listed_and_a_warning_is_no_failure() {
     let folder = folder(
         "sources: { s: { url: 'sqlite:data.db' } }\n\

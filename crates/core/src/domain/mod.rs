@@ -5,7 +5,7 @@
 //!
 //! A folder for each capability. Within one, a file names only files before it:
 //!
-//! - text: text, did_you_mean, lang
+//! - text: text, did_you_mean, lang, translation
 //! - time: time, local_time
 //! - value: value, value_order, expr
 //! - access: audit_chain, certificate_expiry, group_access, access, user, directory_account, legacy_password, second_factor, network, approval

@@ -12,9 +12,10 @@ mod tests;
 
 use crate::domain::text::lang::Lang;
 use catalogue::{Catalogue, Segment, Template};
-use clauses::{Separator, is_server_error, separators};
+use clauses::{Separator, is_foreign_head, separators};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 pub use catalogue::catalogue_entries;
 
@@ -26,7 +27,7 @@ const LONGEST_CLAUSE: usize = 4_000;
 const DEEPEST: u8 = 4;
 /// So many lines of a text, and so many clauses of it, are translated; the rest stays English.
 const MAX_LINES: usize = 200;
-const MAX_CLAUSES: usize = 400;
+const MAX_CLAUSES: usize = 200;
 
 /// The text in a language; messages are written in English.
 ///
@@ -84,6 +85,17 @@ enum Step<'c, 't> {
     Count { chinese: String, end: usize },
 }
 
+/// Who wrote a clause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Program,
+    /// A database server or a script: it is behind `error 1146 (42S02): ` or `exit code 3: `, and
+    /// never translated.
+    Foreign,
+    /// Behind a `; ` in such a text: theirs, or a hint of the program.
+    Either,
+}
+
 /// A line while it is translated.
 struct Line<'c, 't> {
     catalogue: &'c Catalogue,
@@ -118,13 +130,15 @@ impl<'c, 't> Line<'c, 't> {
         }
         let ends = self.ends_after(start);
         let first = ends.first().copied().unwrap_or(self.text.len());
-        let after_server = self.is_in_server_text(start);
+        let origin = self.origin(start);
         let mut best = Choice { covered: 0, step: Step::Keep { end: first } };
         best.covered = self.covered_after(first);
-        for &end in &ends {
-            self.try_whole(start, end, after_server, &mut best);
+        if origin != Origin::Foreign {
+            for (separators, &end) in ends.iter().enumerate() {
+                self.try_whole(start..end, separators, origin, &mut best);
+            }
         }
-        if !after_server {
+        if origin == Origin::Program {
             self.try_open(start, ends.last().copied().unwrap_or(first), &mut best);
         }
         let covered = best.covered;
@@ -132,8 +146,15 @@ impl<'c, 't> Line<'c, 't> {
         covered
     }
 
-    fn try_whole(&mut self, start: usize, end: usize, is_strict: bool, best: &mut Choice<'c, 't>) {
-        let text = &self.text[start..end];
+    /// Tries the templates that have so many separators themselves.
+    fn try_whole(
+        &mut self,
+        place: Range<usize>,
+        separators: usize,
+        origin: Origin,
+        best: &mut Choice<'c, 't>,
+    ) {
+        let (text, end) = (&self.text[place.clone()], place.end);
         if text.len() > LONGEST_CLAUSE {
             return;
         }
@@ -144,7 +165,9 @@ impl<'c, 't> Line<'c, 't> {
             }
         }
         for template in self.catalogue.candidates(text) {
-            if is_strict && !template.is_certain() {
+            if template.separators() != separators
+                || (origin == Origin::Either && !template.is_certain())
+            {
                 continue;
             }
             let covered = template.weight() + self.covered_after(end);
@@ -178,12 +201,13 @@ impl<'c, 't> Line<'c, 't> {
     /// Whether these can be what the placeholders stand for: no clauses of their own, and beside
     /// little fixed text only short values.
     fn suit(&self, template: &Template, captures: &[&str]) -> bool {
-        captures.iter().all(|captured| {
+        captures.iter().enumerate().all(|(number, captured)| {
             let words = captured.split_whitespace().count();
-            separators(captured, 1).is_empty()
-                && (words <= template.most_words()
-                    || is_quoted(captured)
-                    || (self.depth < DEEPEST && self.translate_part(captured).is_some()))
+            template.is_quoted(number)
+                || (separators(captured, 1).is_empty()
+                    && (words <= template.most_words()
+                        || is_quoted(captured)
+                        || self.translate_part(captured).is_some()))
         })
     }
 
@@ -241,7 +265,8 @@ impl<'c, 't> Line<'c, 't> {
                 Segment::Capture(number) => {
                     // The last one of an open template follows by itself.
                     if let Some(captured) = captures.get(*number) {
-                        let part = self.translate_part(captured);
+                        let is_value = template.is_quoted(*number);
+                        let part = self.translate_part(captured).filter(|_| !is_value);
                         chinese.push_str(part.as_deref().unwrap_or(captured));
                     }
                 }
@@ -268,16 +293,23 @@ impl<'c, 't> Line<'c, 't> {
         }
     }
 
-    /// Whether a database server's error begins before this place and no clause of ours since.
-    fn is_in_server_text(&self, start: usize) -> bool {
+    /// Whose the clause is that begins here.
+    fn origin(&self, start: usize) -> Origin {
+        let mut origin = Origin::Program;
         let mut clause = 0;
         for separator in self.separators.iter().take_while(|s| s.end <= start) {
-            if is_server_error(&self.text[clause..separator.start]) {
-                return true;
-            }
+            let is_joined = separator.wide == "；";
+            origin = match origin {
+                Origin::Program if is_foreign_head(&self.text[clause..separator.start]) => {
+                    Origin::Foreign
+                }
+                Origin::Program => Origin::Program,
+                Origin::Foreign | Origin::Either if is_joined => Origin::Either,
+                Origin::Foreign | Origin::Either => Origin::Foreign,
+            };
             clause = separator.end;
         }
-        false
+        origin
     }
 }
 

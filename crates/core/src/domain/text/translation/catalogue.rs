@@ -1,5 +1,6 @@
 //! The catalogue of translations: `messages/*.zh.tsv`, one message a line.
 
+use super::clauses::separators;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -63,6 +64,7 @@ pub(super) struct Template {
     chinese: Vec<Segment>,
     letters: usize,
     weight: usize,
+    separators: usize,
     is_open: bool,
 }
 
@@ -85,7 +87,9 @@ impl Template {
             && segments.last() == Some(&Segment::Capture(placeholders - 1));
         let weight = fixed.iter().map(|f| f.len()).sum();
         let is_open = is_last && letters >= 8;
-        is_sound.then_some(Self { fixed, chinese: segments, letters, weight, is_open })
+        // What the placeholders stand for has none.
+        let separators = separators(english, usize::MAX).len();
+        is_sound.then_some(Self { fixed, chinese: segments, letters, weight, separators, is_open })
     }
 
     pub(super) fn chinese(&self) -> &[Segment] {
@@ -95,6 +99,18 @@ impl Template {
     /// Bytes of fixed text: of two templates that match, the longer one is the more specific.
     pub(super) fn weight(&self) -> usize {
         self.weight
+    }
+
+    /// Whether a placeholder stands between quotes, and so for a value of the user.
+    pub(super) fn is_quoted(&self, number: usize) -> bool {
+        let before = self.fixed.get(number).and_then(|fixed| fixed.chars().next_back());
+        let behind = self.fixed.get(number + 1).and_then(|fixed| fixed.chars().next());
+        before == behind && matches!(before, Some('\'' | '"' | '`'))
+    }
+
+    /// Separators between clauses that its fixed text has.
+    pub(super) fn separators(&self) -> usize {
+        self.separators
     }
 
     /// So many words may be captured untranslated.

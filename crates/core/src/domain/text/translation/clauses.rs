@@ -54,17 +54,19 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80
 }
 
-/// Whether a clause is the head of a database server's error: `error 1146 (42S02)`, `error 42P01`.
-pub(super) fn is_server_error(clause: &str) -> bool {
-    let Some(rest) = clause.rfind("error ").map(|at| &clause[at + "error ".len()..]) else {
-        return false;
-    };
+/// Whether what follows this clause is the text of others: `error 1146 (42S02)`, `error 42P01` and
+/// the server's words, `exit code 3` and the last line of a script.
+pub(super) fn is_foreign_head(clause: &str) -> bool {
+    let is_digits = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+    if let Some(at) = clause.rfind("exit code ") {
+        return is_digits(&clause[at + "exit code ".len()..]);
+    }
+    let Some(at) = clause.rfind("error ") else { return false };
     let is_code = |word: &str| {
-        !word.is_empty()
-            && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+        word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
             && word.bytes().any(|b| b.is_ascii_digit())
     };
-    let mut words = rest.split(' ');
+    let mut words = clause[at + "error ".len()..].split(' ');
     let number = words.next().is_some_and(is_code);
     let state = words.next().is_none_or(|word| {
         word.strip_prefix('(').and_then(|w| w.strip_suffix(')')).is_some_and(is_code)

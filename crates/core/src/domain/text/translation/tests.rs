@@ -125,9 +125,11 @@ fn quoted_text_and_the_text_of_servers_are_left_alone() {
         "error 1146 (42S02): Table 'x.remove it' doesn't exist",
         "error 42P01: relation \"a\" does not exist: remove it",
         "error 1644 (45000): group g has no job",
+        "LOAD.sh: error 7: remove it: remove it",
     ] {
         assert_eq!(zh(text), text);
     }
+    assert_eq!(zh("exit code 3: remove it"), "退出码 3：remove it");
     assert_eq!(
         zh(
             "no connection to the database: error 1045 (28000): Access denied; is the server running there?"
