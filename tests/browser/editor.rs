@@ -74,17 +74,23 @@ impl Browser {
         self.until("the dialog closes", gone).await;
     }
 
-    /// Where a job's box is in the window. The picture is a canvas, so the page is asked for the place of the job
-    /// that is chosen.
+    /// Where a job's box is in the window, once it rests there. The picture is a canvas, so the page is asked for the
+    /// place of the job that is chosen.
     async fn place_of(&self, job: &str) -> (f64, f64) {
+        let choose = format!(
+            "document.querySelector('[data-test=\"ed-job-{job}\"]').click(); window.lastPlace = ''; \
+             document.querySelector('[data-test=\"ed-canvas\"]')\
+             .scrollIntoView({{ block: 'nearest', behavior: 'instant' }})"
+        );
+        self.ask(&choose).await;
         let script = format!(
-            "document.querySelector('[data-test=\"ed-job-{job}\"]').click(); \
-             const stage = document.querySelector('[data-test=\"ed-canvas\"]'); \
-             stage.scrollIntoView({{ block: 'center' }}); \
-             if (stage.dataset.focus !== '{job}' || !stage.dataset.at) return false; \
+            "const stage = document.querySelector('[data-test=\"ed-canvas\"]'); \
+             if (stage.dataset.placed !== '{job}') return false; \
              const [x, y] = stage.dataset.at.split(' ').map(Number); \
              const box = stage.getBoundingClientRect(); \
-             return [Math.round(box.x + x), Math.round(box.y + y)]"
+             const place = [Math.round(box.x + x), Math.round(box.y + y)]; \
+             const rests = window.lastPlace === String(place); window.lastPlace = String(place); \
+             return rests && place"
         );
         point(&self.until(&format!("the place of {job}"), &script).await)
     }

@@ -299,7 +299,10 @@ export function makeShell() {
       el.classList.remove('nav-open');
       return;
     }
-    if (event.target.closest?.('input, textarea, select, [contenteditable], dialog')) return;
+    // What is typed in a shadow tree comes from its host; the path says where it was typed.
+    const [inner] = event.composedPath();
+    if (inner.closest?.('input, textarea, select, [contenteditable], dialog') || event.target.closest?.('dialog'))
+      return;
     if (lead === 'g') {
       lead = null;
       if (GO[event.key]) {

@@ -49,6 +49,8 @@ class Editor {
     this.chosen = null;
     this.edge = null;
     this.looked = null;
+    this.isPressed = false;
+    this.isStale = false;
     this.routines = routineCache();
   }
 
@@ -119,8 +121,21 @@ class Editor {
       h('div.def-foot', this.remark, this.buttons),
       this.result,
     );
+    this.watchPointer();
     this.canvas.size();
     this.read();
+  }
+
+  watchPointer() {
+    const down = () => (this.isPressed = true);
+    const up = () => {
+      this.isPressed = false;
+      // The click comes after this.
+      if (this.isStale) setTimeout(() => this.isStale && this.read());
+    };
+    this.el.addEventListener('pointerdown', down, true);
+    for (const kind of ['pointerup', 'pointercancel']) addEventListener(kind, up, true);
+    this.unwatch = () => ['pointerup', 'pointercancel'].forEach((kind) => removeEventListener(kind, up, true));
   }
 
   picker() {
@@ -159,6 +174,13 @@ class Editor {
   read() {
     const text = this.text.text();
     this.doc = new DefinitionText(text, this.with.kit);
+    // A press that ends a change in a field is meant for a button: it must still be there when the press ends.
+    this.isStale = this.isPressed;
+    if (!this.isStale) this.draw(text);
+  }
+
+  /** Everything but the text, which is drawn by itself. */
+  draw(text) {
     askBeforeLeaving(text !== this.stored ? t('def.unsaved') : null);
     if (this.looked !== null && this.looked !== text) {
       this.looked = null;
@@ -464,6 +486,7 @@ class Editor {
 
   destroy() {
     askBeforeLeaving(null);
+    this.unwatch();
     this.canvas.destroy();
     this.text.destroy();
   }

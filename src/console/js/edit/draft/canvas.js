@@ -78,10 +78,11 @@ export function mountCanvas(on) {
   function tellPlace() {
     const { model, focused, scale } = view;
     if (!model || focused < 0) {
-      delete stage.dataset.at;
+      delete stage.dataset.placed;
       return;
     }
     const [x, y] = model.middle(focused);
+    stage.dataset.placed = code(focused);
     stage.dataset.at = [x - view.x, y - view.y].map((part) => Math.round(part * scale)).join(' ');
   }
 

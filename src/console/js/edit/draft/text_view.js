@@ -99,8 +99,10 @@ export function mountText({ kit, text, schema, known, onchange }) {
         });
       view.dispatch(kit.setDiagnostics(view.state, marks));
     },
+    /** Scrolls the text alone: the page stays where the reader is. */
     reveal(at) {
-      view.dispatch({ effects: EditorView.scrollIntoView(at, { y: 'center' }) });
+      const { scrollDOM } = view;
+      scrollDOM.scrollTop = view.lineBlockAt(at).top - scrollDOM.clientHeight / 2;
     },
     goto(line) {
       const at = view.state.doc.line(Math.max(1, Math.min(line, view.state.doc.lines)));
