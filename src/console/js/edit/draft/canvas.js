@@ -41,7 +41,8 @@ export function mountCanvas(on) {
     neighbourhood: (i) => view.reveal(i, true),
     focus(i) {
       stage.dataset.focus = code(i) ?? '';
-      if (!isShowing) on.choose(code(i));
+      // A press on an arrow is one beside every box; what is chosen is the arrow.
+      if (!isShowing && !(i < 0 && edge)) on.choose(code(i));
     },
     hover() {},
     moved() {
@@ -83,6 +84,7 @@ export function mountCanvas(on) {
     }
     const [x, y] = model.middle(focused);
     stage.dataset.placed = code(focused);
+    stage.dataset.view = [view.x, view.y, scale].join(' ');
     stage.dataset.at = [x - view.x, y - view.y].map((part) => Math.round(part * scale)).join(' ');
   }
 
@@ -113,6 +115,7 @@ export function mountCanvas(on) {
   // Before the canvas hears of it: a press on a box draws a dependency, one beside it moves the picture.
   const down = (e) => {
     if (!view.model || e.button !== 0) return;
+    stage.focus({ preventScroll: true });
     const { x, y } = view.at(e);
     const i = view.model.nodeAt(x, y);
     if (i < 0) {
@@ -123,7 +126,6 @@ export function mountCanvas(on) {
       return;
     }
     e.stopPropagation();
-    stage.focus({ preventScroll: true });
     edge = null;
     drawing = { from: i, x, y, px: e.clientX, py: e.clientY, isFar: false };
     view.canvas.setPointerCapture?.(e.pointerId);
