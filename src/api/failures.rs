@@ -8,7 +8,7 @@ use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::job::queue::QueueStatus;
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::store::failure::{self, FailedJob, FailureMark};
 use crate::store::run_facts::FactScope;
 use crate::store::{self, audit};
@@ -155,6 +155,30 @@ fn replaced(given: Option<String>, before: Option<String>) -> Option<String> {
     }
 }
 
+fn check_texts(body: &MarkFailureRequest) -> Result<(), Problem> {
+    if let Some(note) = &body.note {
+        authorize::check_text("note", note)?;
+    }
+    let assignee = body.assignee.as_deref().unwrap_or_default();
+    if assignee.contains(['\0', '\n']) || assignee.chars().count() > ASSIGNEE_MAX {
+        let most = format!("assignee: write a name of at most {ASSIGNEE_MAX} characters");
+        return Err(Problem::refused(most));
+    }
+    Ok(())
+}
+
+/// Refuses a mark on anything but the present attempt, which must have failed.
+fn check_attempt(row: &QueueEntry, attempt: u32) -> Result<(), Problem> {
+    let has_failed =
+        matches!(row.status, QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Unknown);
+    if has_failed && row.attempt == attempt {
+        return Ok(());
+    }
+    let (code, status) = (&row.job_code, row.status.as_str());
+    let why = format!("job {code} is {status} in attempt {} now; look at it again", row.attempt);
+    Err(Problem::conflict("changed-meanwhile", why))
+}
+
 async fn mark_failure(
     ask: ApiRequest,
     of: BatchJobPath,
@@ -164,30 +188,14 @@ async fn mark_failure(
     let group = batch.values.group.clone();
     ask.require(Permission::Run, &group, format!("group {group}"))?;
     let by = ask.operator()?;
-    if let Some(note) = &body.note {
-        authorize::check_text("note", note)?;
-    }
-    let assignee = body.assignee.as_deref().unwrap_or_default();
-    if assignee.contains(['\0', '\n']) || assignee.chars().count() > ASSIGNEE_MAX {
-        let most = format!("assignee: write a name of at most {ASSIGNEE_MAX} characters");
-        return Err(Problem::refused(most));
-    }
+    check_texts(&body)?;
     let now = authorize::now(&ask).await?;
     let mut tx = authorize::begin(&ask).await?;
     // Read within the transaction, so that a rerun in between is noticed.
     let code = seen.job_code;
     let row = store::queue::of_job(&mut tx, batch.batch_id, &code).await?;
     let row = row.ok_or_else(|| Problem::not_found(format!("job {code}")))?;
-    let has_failed =
-        matches!(row.status, QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Unknown);
-    if !has_failed || row.attempt != body.attempt {
-        let why = format!(
-            "job {code} is {} in attempt {} now; look at it again",
-            row.status.as_str(),
-            row.attempt
-        );
-        return Err(Problem::conflict("changed-meanwhile", why));
-    }
+    check_attempt(&row, body.attempt)?;
     let known = failure::marks_of(&mut tx, &[row.queue_id]).await?.remove(&row.queue_id);
     let before = known.filter(|mark| mark.attempt == row.attempt).unwrap_or_default();
     let mark = FailureMark {

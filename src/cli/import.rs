@@ -8,7 +8,7 @@ use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
 use crate::import::{
     self, BilingualSentence, CrontabUsers, Given, ImportOrigin, ImportRequest, Imported,
-    ItemOutcome, Level, Note, ReadItem, System, TableSystem,
+    ImportedFiring, ItemOutcome, Level, Note, ReadItem, System, TableSystem,
 };
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -112,6 +112,9 @@ pub(super) struct ImportOutputArgs {
     /// Time zone of schedules, where the other system's files do not say it [default: UTC]
     #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
     pub(super) zone: Option<chrono_tz::Tz>,
+    /// Create all schedules paused; the report has the command that resumes each
+    #[arg(long)]
+    pub(super) paused: bool,
     /// Print the report and write nothing
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -213,6 +216,7 @@ impl ImportOutputArgs {
             zone: self.zone,
             crontab_users: None,
             now: Clock::system().now(),
+            firing: if self.paused { ImportedFiring::Paused } else { ImportedFiring::AsThere },
         })
     }
 
@@ -263,6 +267,8 @@ pub(super) fn deliver_more(
             "schedules": defs.schedules.len(), "left_out": made.count(Level::LeftOut),
             "look_at": made.count(Level::Look), "different": made.count(Level::Differs),
             "counts": made.item_counts(), "not_as_it_was": not_as_it_was(made), "notes": made.notes,
+            "batch_numbers": made.batch_numbers(),
+            "resume_commands": made.paused().map(import::resume_command).collect::<Vec<_>>(),
         });
         for (key, value) in more.as_object().into_iter().flatten() {
             document[key] = value.clone();
@@ -277,6 +283,7 @@ pub(super) fn deliver_more(
     out::lines(lines.iter().cloned());
     out::print_line(&import::summary(made, lang));
     out::lines(made.item_counts().iter().map(|count| count.line(lang)));
+    out::lines(made.paused().map(import::resume_command));
     match folder {
         Some(folder) => {
             let file = folder.join(DEFINITION);
@@ -338,11 +345,11 @@ fn hidden_note(hidden: &[String]) -> Option<Note> {
         level: Level::LeftOut,
         origin: ImportOrigin::new(first, 0),
         about: String::new(),
-        said: BilingualSentence::new(
+        message: BilingualSentence::new(
             format!("{} hidden files and folders are not read: {list}", hidden.len()),
             format!("未读取 {} 个隐藏文件和文件夹：{list}", hidden.len()),
         ),
-        cure: BilingualSentence::new("name those that are needed one by one", "需要的请逐个指定"),
+        fix: BilingualSentence::new("name those that are needed one by one", "需要的请逐个指定"),
     })
 }
 

@@ -103,12 +103,12 @@ async fn bring(
 
 /// Existing objects, as notes of the report.
 fn there(brought: &Brought) -> Vec<Note> {
-    let note = |table: &str, about: &str, cure: String| Note {
+    let note = |table: &str, about: &str, fix: String| Note {
         level: Level::Differs,
         origin: ImportOrigin::new(table, 0),
         about: about.to_owned(),
-        said: BilingualSentence::new("is here already, and stays as it is", "已存在，保持不变"),
-        cure: BilingualSentence::new(cure.clone(), cure),
+        message: BilingualSentence::new("is here already, and stays as it is", "已存在，保持不变"),
+        fix: BilingualSentence::new(fix.clone(), fix),
     };
     let executors = brought.executors_there.iter().map(|app| {
         note("xxl_job_group", app.as_str(), format!("procession executor-group set {app} …"))

@@ -8,8 +8,8 @@ use procession::domain::job::trigger_rule::EdgeCondition;
 use procession::domain::job::{Definition, JobDef};
 use procession::domain::time::Millis;
 use procession::import::{
-    CountedKind, Given, ImportError, ImportRequest, Imported, ItemOutcome, Level, System, import,
-    markdown,
+    CountedKind, Given, ImportError, ImportRequest, Imported, ImportedFiring, ItemOutcome, Level,
+    System, import, markdown,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -23,6 +23,7 @@ fn asked() -> ImportRequest {
         group: None,
         zone: Some(chrono_tz::Asia::Shanghai),
         crontab_users: None,
+        firing: ImportedFiring::AsThere,
         now: NOW,
     }
 }
@@ -122,7 +123,7 @@ fn every_fixture_becomes_a_sound_definition() {
         for lang in procession::domain::text::lang::Lang::ALL {
             let report = markdown(&made, name, lang);
             for note in &made.notes {
-                assert!(!note.said.pick(lang).is_empty(), "{name}: {note:?}");
+                assert!(!note.message.pick(lang).is_empty(), "{name}: {note:?}");
             }
             assert!(report.lines().count() > 5, "{report}");
         }
@@ -282,9 +283,13 @@ fn a_workflow_keeps_its_relations_past_what_is_switched_off() {
         "过账>skip_me",
         "过账>check",
         "过账>proc",
-        "check>decide",
+        "check>decide done",
+        "过账>decide",
+        "decide>decide_failed",
+        "check>decide_failed failure",
         "decide>tell",
-        "decide>repair failure",
+        "decide_failed>tell skipped",
+        "decide_failed>repair",
         "抽取>spark",
         "spark>sub",
         "wait_for_the_close>check_2",

@@ -18,6 +18,7 @@ mod handler;
 mod hints;
 mod identity;
 mod import_database;
+mod import_paused;
 mod indexes;
 mod layers;
 mod ledger_history;

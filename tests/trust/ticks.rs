@@ -104,6 +104,7 @@ impl Tick {
             timeout_sec: 30,
             notify_email: Vec::new(),
             owner: None,
+            starts_paused: false,
         }
     }
 }

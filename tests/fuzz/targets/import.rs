@@ -11,8 +11,8 @@ use procession::domain::source::scheduler_tables::{
 use procession::domain::text::lang::Lang;
 use procession::domain::time::Millis;
 use procession::import::{
-    Beyond, ChildJoin, Given, ImportError, ImportRequest, Imported, System, TableSystem, XxlAsked,
-    import, import_tables, markdown, xxl_job,
+    Beyond, ChildJoin, Given, ImportError, ImportRequest, Imported, ImportedFiring, System,
+    TableSystem, XxlAsked, import, import_tables, markdown, xxl_job,
 };
 use serde_json::Value;
 use std::path::Path;
@@ -102,6 +102,7 @@ fn asked() -> ImportRequest {
         group: None,
         zone: Some(chrono_tz::Asia::Shanghai),
         crontab_users: None,
+        firing: ImportedFiring::AsThere,
         now: NOW,
     }
 }
@@ -143,7 +144,7 @@ fn assert_sound(made: &Imported) {
     for lang in Lang::ALL {
         assert!(!markdown(made, "source", lang).is_empty());
         for note in &made.notes {
-            assert!(!note.said.pick(lang).is_empty(), "a note says nothing: {note:?}");
+            assert!(!note.message.pick(lang).is_empty(), "a note says nothing: {note:?}");
         }
     }
 }

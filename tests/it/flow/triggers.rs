@@ -40,6 +40,7 @@ fn every(code: &str, every_sec: i64) -> TriggerDef {
         timeout_sec: 60,
         notify_email: vec!["ops@bank.example".to_owned()],
         owner: None,
+        starts_paused: false,
     }
 }
 

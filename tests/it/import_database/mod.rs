@@ -69,7 +69,7 @@ fn has_note(document: &Value, about: &str, words: &str) -> bool {
     let all = document["notes"].as_array().expect("notes");
     let is = |note: &&Value| {
         note["about"] == about
-            && note["said"]["en"].as_str().is_some_and(|said| said.contains(words))
+            && note["message"]["en"].as_str().is_some_and(|said| said.contains(words))
     };
     all.iter().any(|note| is(&note))
 }

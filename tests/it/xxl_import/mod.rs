@@ -40,7 +40,7 @@ fn text(folder: &Path, file: &str) -> String {
 /// Notes whose sentence holds a word.
 fn notes<'a>(document: &'a Value, word: &str) -> Vec<&'a Value> {
     let all = document["notes"].as_array().expect("notes").iter();
-    all.filter(|n| n["said"]["en"].as_str().is_some_and(|said| said.contains(word))).collect()
+    all.filter(|n| n["message"]["en"].as_str().is_some_and(|said| said.contains(word))).collect()
 }
 
 /// What a bank has.

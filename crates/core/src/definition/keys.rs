@@ -183,6 +183,7 @@ pub(crate) const SCHEDULE: &[&str] = &[
     "timeout_sec",
     "notify_email",
     "owner",
+    "paused",
 ];
 /// Keys of a schedule's `after`, if it is not just a group.
 pub(crate) const AFTER: &[&str] = &["group", "on"];

@@ -71,6 +71,7 @@ pub(crate) fn schedule(
             .map(|address| address.value)
             .collect(),
         owner: owner.as_ref().map(|owner| owner.value.clone()),
+        paused: value(fields.take_flag("paused")),
     };
     let form = if report.absorb(own) { FormValidity::Right } else { FormValidity::Wrong };
     RawSchedule { code, words, owner, places, form }

@@ -107,6 +107,11 @@ pub(crate) const SCHEDULES: &[Section] = &[
             ),
             SchemaKey("notify_email", "Who hears of misses and failures of its firings.", Texts),
             SchemaKey("owner", "Who answers for it; one of owners, where there are any.", Text),
+            SchemaKey(
+                "paused",
+                "It is created paused and fires after schedule resume; one that exists already stays as it is.",
+                Flag,
+            ),
         ],
     },
     Section {

@@ -20,20 +20,33 @@ pub(crate) fn check_columns(
     place: RowPlace<'_>,
     draft: &mut Draft,
 ) {
+    let filled =
+        row.0.iter().filter_map(|(column, value)| Some((column.as_str(), value.as_deref()?)));
+    check_pairs(filled, &[known], place, draft);
+}
+
+/// Checks keys with plain values against tables; an empty value is none.
+pub(crate) fn check_pairs<'a>(
+    pairs: impl Iterator<Item = (&'a str, &'a str)>,
+    tables: &[&[KnownKey]],
+    place: RowPlace<'_>,
+    draft: &mut Draft,
+) {
     let RowPlace { at, about } = place;
-    for (column, value) in &row.0 {
-        let Some(value) = value.as_deref().map(str::trim).filter(|value| !value.is_empty()) else {
+    for (key, value) in pairs.map(|(key, value)| (key, value.trim())) {
+        if value.is_empty() {
             continue;
-        };
-        match known.iter().find(|known| known.name == column).map(|known| known.rule) {
+        }
+        let known = tables.iter().flat_map(|table| table.iter()).find(|known| known.name == key);
+        match known.map(|known| known.rule) {
             Some(KeyRule::Read) => {}
-            Some(KeyRule::Record) => draft.note_record_key(&at.file, column),
+            Some(KeyRule::Record) => draft.note_record_key(&at.file, key),
             Some(KeyRule::Noted { harmless, hint }) => {
                 if !harmless.contains(&value) {
-                    draft.note_key(KeyNote { at, about, key: column, value: Some(value) }, hint);
+                    draft.note_key(KeyNote { at, about, key, value: Some(value) }, hint);
                 }
             }
-            None => draft.note_unknown_key(at, about, column),
+            None => draft.note_unknown_key(at, about, key),
         }
     }
 }

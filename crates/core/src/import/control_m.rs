@@ -156,7 +156,7 @@ fn folder<'a>(
     defaults: Option<&'a SourceNode>,
     draft: &mut Draft,
 ) -> CtmFolder<'a> {
-    check_untyped_keys(node, &[keys::INHERITED, keys::FOLDER], name, draft);
+    check_untyped_keys(node, &[keys::INHERITED, keys::ANY, keys::FOLDER], name, draft);
     let mut found = CtmFolder { node, at: origin(node), name, jobs: Vec::new(), flows: Vec::new() };
     collect(node, "", &[node], defaults, &mut found, draft);
     found
@@ -204,7 +204,12 @@ fn collect<'a>(
                 read_job(&name, value, scopes, defaults, found, draft)
             }
             "SubFolder" => {
-                check_untyped_keys(value, &[keys::INHERITED, keys::FOLDER], &name, draft);
+                check_untyped_keys(
+                    value,
+                    &[keys::INHERITED, keys::ANY, keys::FOLDER],
+                    &name,
+                    draft,
+                );
                 let inner: Vec<&SourceNode> =
                     std::iter::once(value).chain(scopes.iter().copied()).collect();
                 collect(value, &format!("{name}."), &inner, defaults, found, draft);

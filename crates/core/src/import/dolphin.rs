@@ -1,5 +1,6 @@
 //! Imports Apache DolphinScheduler: a workflow becomes a group, its tasks become jobs.
 
+mod branches;
 mod call;
 mod delay;
 mod job;
@@ -26,6 +27,7 @@ use crate::import::note::Level;
 use crate::import::schedule::SourceScheduleState;
 use crate::import::tally::CountedKind;
 use crate::import::tree::word;
+use branches::Branches;
 use read::{DolphinTask, Scheduled, Workflow};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use value::{Turned, variable};
@@ -123,8 +125,10 @@ fn workflow(flow: &Workflow, jobs: Vec<JobDef>, codes: &DolphinCodes, draft: &mu
         draft.end_item();
     }
     declare_resource_dir(flow, &group, draft);
-    edges(flow, codes, draft);
-    delay::add_waits(flow, &group, codes, draft);
+    let branches = Branches::find_branches(flow, codes);
+    edges(flow, codes, &branches, draft);
+    let entries = delay::add_waits(flow, &group, codes, draft);
+    branches.add_edges(&group, &entries, draft);
     if let Some(schedule) = &flow.schedule {
         draft.begin_item(CountedKind::Schedule, &schedule.at, &flow.name);
         scheduled(flow, schedule, &group, draft);
@@ -208,7 +212,7 @@ fn declare_resource_dir(flow: &Workflow, group: &GroupCode, draft: &mut Draft) {
 }
 
 /// Adds the dependencies. DolphinScheduler passes over a disabled task, so its dependents wait for its dependencies.
-fn edges(flow: &Workflow, codes: &DolphinCodes, draft: &mut Draft) {
+fn edges(flow: &Workflow, codes: &DolphinCodes, branches: &Branches<'_>, draft: &mut Draft) {
     let by_key: HashMap<&str, &DolphinTask> =
         flow.tasks.iter().map(|t| (t.key.as_str(), t)).collect();
     for task in &flow.tasks {
@@ -228,13 +232,11 @@ fn edges(flow: &Workflow, codes: &DolphinCodes, draft: &mut Draft) {
                 open.extend(parent.parents.iter().rev().map(String::as_str));
                 continue;
             }
-            let when = if wait::is_failed_branch(parent, task, flow) {
-                EdgeCondition::Failure
-            } else {
-                EdgeCondition::Success
-            };
+            if branches.decides(parent, task) {
+                continue;
+            }
             if let Some(code) = codes.jobs.get(&(flow.key.clone(), parent.key.clone())) {
-                draft.depends(job, code, when);
+                draft.depends(job, code, EdgeCondition::Success);
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::domain::job::{Definition, Group, JobDef, JobDependency};
 use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::source::{DataSource, DialectName};
 use crate::import::ImportRequest;
+use crate::import::batch_numbers::SameMoment;
 use crate::import::finish::SideFile;
 use crate::import::name::NameMaker;
 use crate::import::note::{BilingualSentence, ImportOrigin, Level, Note};
@@ -41,6 +42,7 @@ pub struct Draft {
     edges: HashSet<(JobCode, JobCode)>,
     parents: HashMap<JobCode, i32>,
     met: HashSet<(&'static str, String)>,
+    pub(super) same_moment: SameMoment,
     pub(super) tally: ImportTally,
     item_of: HashMap<JobCode, ItemId>,
     /// Per file, the keys that describe rows of the other system.
@@ -67,6 +69,7 @@ impl Draft {
             edges: HashSet::new(),
             parents: HashMap::new(),
             met: HashSet::new(),
+            same_moment: SameMoment::default(),
             tally: ImportTally::default(),
             item_of: HashMap::new(),
             record_keys: BTreeMap::new(),
@@ -74,9 +77,9 @@ impl Draft {
     }
 
     /// Reports something that cannot be read at all: nothing is imported.
-    pub fn fault(&mut self, at: &ImportOrigin, what: impl Into<String>, cure: impl Into<String>) {
+    pub fn fault(&mut self, at: &ImportOrigin, what: impl Into<String>, fix: impl Into<String>) {
         let line = u32::try_from(at.line).unwrap_or(0);
-        self.report.fault(&SourcePlace::new(&Arc::from(at.file.as_str()), line), what, cure);
+        self.report.fault(&SourcePlace::new(&Arc::from(at.file.as_str()), line), what, fix);
     }
 
     /// Whether there is no fault so far.
@@ -169,8 +172,8 @@ impl Draft {
         level: Level,
         origin: &ImportOrigin,
         about: &str,
-        said: impl Into<BilingualSentence>,
-        cure: impl Into<BilingualSentence>,
+        message: impl Into<BilingualSentence>,
+        fix: impl Into<BilingualSentence>,
     ) {
         if let Some(item) = self.tally.current() {
             self.tally.add_note(item);
@@ -179,8 +182,8 @@ impl Draft {
             level,
             origin: origin.clone(),
             about: about.to_owned(),
-            said: said.into(),
-            cure: cure.into(),
+            message: message.into(),
+            fix: fix.into(),
         });
     }
 
@@ -230,6 +233,11 @@ impl Draft {
         self.groups_of.insert(code.clone(), group.clone());
         let name = title_or(title, code.as_str());
         JobDef { name, ..JobDef::with_defaults(code, group.clone(), job_type) }
+    }
+
+    /// The group of a job of this draft.
+    pub(crate) fn group_of(&self, job: &JobCode) -> Option<GroupCode> {
+        self.groups_of.get(job).cloned()
     }
 
     /// Adds a completed job.

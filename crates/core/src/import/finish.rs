@@ -3,8 +3,12 @@
 
 use crate::definition::{DefinitionFormat, ExportError, Faults, export_beside};
 use crate::domain::dag::{Dag, DagError};
-use crate::domain::id::JobCode;
+use crate::domain::id::{JobCode, TriggerCode};
 use crate::domain::job::{Definition, JobKind};
+use crate::domain::schedule::FiringRule;
+use crate::domain::schedule::trigger::TriggerDef;
+use crate::import::ImportedFiring;
+use crate::import::batch_numbers::{BatchNumberCount, choose_rules};
 use crate::import::draft::Draft;
 use crate::import::note::{BilingualSentence, ImportOrigin, Level, Note};
 use crate::import::schedule::settled;
@@ -43,6 +47,16 @@ impl Imported {
         ItemCount::of_all(&self.items)
     }
 
+    /// How the schedules number their batches.
+    pub fn batch_numbers(&self) -> Vec<BatchNumberCount> {
+        BatchNumberCount::of_all(&self.definition.schedules)
+    }
+
+    /// Codes of the schedules that are created paused.
+    pub fn paused(&self) -> impl Iterator<Item = &TriggerCode> {
+        self.definition.schedules.iter().filter(|one| one.starts_paused).map(|one| &one.code)
+    }
+
     /// The number of notes of a level.
     pub fn count(&self, level: Level) -> usize {
         self.notes.iter().filter(|n| n.level == level).count()
@@ -73,16 +87,22 @@ impl Draft {
             self.report.finish()?;
             return Err(ExportError::Unwritable("the report is empty".to_owned()).into());
         }
-        for pending in std::mem::take(&mut self.pending) {
+        let pending = std::mem::take(&mut self.pending);
+        let rules = choose_rules(&pending, self.same_moment, &self.defs, self.asked.now);
+        for (pending, rules) in pending.into_iter().zip(rules) {
             let item = pending.item;
-            let (made, notes) = settled(pending, &self.defs, self.asked.now);
+            let (made, notes) = settled(pending, &rules, &self.defs, self.asked.now);
             if made.is_some() {
                 self.tally.carry(item);
             }
             if !notes.is_empty() {
                 self.tally.add_note(item);
             }
-            self.defs.schedules.extend(made);
+            let pauses = self.asked.firing == ImportedFiring::Paused;
+            self.defs.schedules.extend(made.map(|made| {
+                let fires = !matches!(made.timing.schedule, FiringRule::Manual);
+                TriggerDef { starts_paused: pauses && fires, ..made }
+            }));
             self.notes.extend(notes);
         }
         let written = export_beside(&self.defs, kinds, DefinitionFormat::Yaml, LINES_INSIDE)?;
@@ -92,8 +112,8 @@ impl Draft {
                 level: Level::Look,
                 origin,
                 about: String::new(),
-                said: BilingualSentence::new(warning.what.clone(), warning.what),
-                cure: BilingualSentence::new(warning.cure.clone(), warning.cure),
+                message: BilingualSentence::new(warning.what.clone(), warning.what),
+                fix: BilingualSentence::new(warning.cure.clone(), warning.cure),
             });
         }
         let scripts = written.scripts.into_iter();
@@ -114,7 +134,7 @@ impl Draft {
         self.notes.sort();
         let (at, why, fix) = match self.notes.first() {
             Some(note) => {
-                (note.origin.clone(), format!(": {}", note.said.en), note.cure.en.clone())
+                (note.origin.clone(), format!(": {}", note.message.en), note.fix.en.clone())
             }
             None => (ImportOrigin::default(), String::new(), String::new()),
         };

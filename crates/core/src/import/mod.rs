@@ -2,15 +2,18 @@
 //! May name: domain, definition. Never: a database, a file, a clock, the network.
 //! Invariant: what leaves this module passes `check`, and what is not carried over as it was is a note of the report.
 //! Story order: note (what is said), keys and columns (what source formats say), name (titles become codes), draft
-//! (what is gathered), schedule (when it fires, under which numbers), tally (what was read, and what became of it),
+//! (what is gathered), schedule (when it fires), batch_numbers, tally (what was read, and what became of it),
 //! finish (sound, and as text), report (for people); what systems share: body, sql_statement, routine_parameters,
-//! scheduler_source, interval, time_fields, step_flow, step_jobs, live_zone, exported_rows, xml; then one file per system.
+//! scheduler_source, interval, time_fields, calendar_names, counted_days, step_flow, step_jobs, live_zone, exported_rows, xml; then one file per system.
 
 mod airflow;
 mod azkaban;
+mod batch_numbers;
 mod body;
+mod calendar_names;
 mod columns;
 mod control_m;
+mod counted_days;
 mod crontab;
 mod dolphin;
 mod draft;
@@ -22,11 +25,11 @@ mod live_zone;
 mod mysql_events;
 mod name;
 mod note;
+
 mod pg_cron;
 mod pg_timetable;
 mod pgagent;
 mod quartz;
-mod queue_overlap;
 mod report;
 mod routine_parameters;
 mod schedule;
@@ -44,11 +47,12 @@ mod unzip;
 mod xml;
 mod xxl_job;
 
+pub use batch_numbers::BatchNumberCount;
 pub use draft::Draft;
 pub use finish::{ImportError, Imported, SideFile};
 pub use name::NameMaker;
 pub use note::{BilingualSentence, ImportOrigin, Level, Note};
-pub use report::{line, markdown, summary};
+pub use report::{line, markdown, resume_command, summary};
 pub use schedule::SourceScheduleState;
 pub use tally::{CountedKind, ItemCount, ItemOutcome, ReadItem};
 pub use xxl_job::{Beyond, ChildJoin, ImportedUser, NewExecutors, XxlAsked, XxlImport, xxl_job};
@@ -171,6 +175,18 @@ pub struct ImportRequest {
     pub crontab_users: Option<CrontabUsers>,
     /// The current time: schedules are checked against it.
     pub now: Millis,
+    /// Whether schedules are created paused, to be resumed one by one.
+    pub firing: ImportedFiring,
+}
+
+/// Whether imported schedules fire once they are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ImportedFiring {
+    /// As in the other system.
+    #[default]
+    AsThere,
+    /// Each is created paused.
+    Paused,
 }
 
 /// Converts files of a system to a definition.

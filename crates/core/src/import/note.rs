@@ -97,7 +97,7 @@ pub struct Note {
     /// The code in the definition, or the name in the source.
     pub about: String,
     /// What happened, in a sentence.
-    pub said: BilingualSentence,
+    pub message: BilingualSentence,
     /// A hint; empty when there is nothing to do.
-    pub cure: BilingualSentence,
+    pub fix: BilingualSentence,
 }

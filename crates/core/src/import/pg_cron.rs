@@ -6,6 +6,7 @@ use crate::domain::job::JobDef;
 use crate::domain::schedule::TimingWords;
 use crate::domain::schedule::cron::Cron;
 use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::source::DialectName;
 use crate::domain::source::scheduler_tables::{
@@ -18,7 +19,6 @@ use crate::import::draft::Draft;
 use crate::import::keys::{KnownKey, read_key};
 use crate::import::live_zone::read_zone_word;
 use crate::import::note::{BilingualSentence, ImportOrigin, Level};
-use crate::import::queue_overlap::queue_or_skip;
 use crate::import::routine_parameters::{
     CallPlace, OF_POSTGRES, is_of_database, name_parameters, without_names,
 };
@@ -208,14 +208,12 @@ impl<'a> CronJob<'a> {
                 return;
             }
         };
-        let place = RowPlace { at: &self.at, about: &self.title };
-        let overlap = queue_or_skip(&timing, zone, place, draft);
         let words = TriggerWords {
             code: self.title.clone(),
             group: Some(group.clone()),
             timing: TimingWords { time_zone: Some(zone.name().to_owned()), ..timing },
             misfire: Some(MisfirePolicy::Skip),
-            overlap: Some(overlap),
+            overlap: Some(Overlap::Queue),
             ..TriggerWords::default()
         };
         let firing = if self.row.is_true("active") {

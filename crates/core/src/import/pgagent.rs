@@ -14,6 +14,7 @@ use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerTables, TablePresence, WantedTable, WantedTables,
 };
 use crate::domain::time::local_time::wall_at;
+use crate::import::batch_numbers::SameMoment;
 use crate::import::body::{failing, quoted};
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::draft::Draft;
@@ -125,6 +126,8 @@ pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
     let fix = "name the database in which the schema pgagent is, often postgres";
     refuse_empty(tables, JOBS, fix, draft);
     let (zone, is_sure) = zone(tables, draft);
+    // A job has one next run, the earliest of its schedules.
+    draft.same_moment = SameMoment::OneRun;
     for row in tables.table_rows(JOBS) {
         AgentJob::new(row, tables, zone).import(draft);
     }

@@ -1,5 +1,6 @@
 //! Renders the report of an import as text: for the terminal, and as a file next to the definition.
 
+use crate::domain::id::TriggerCode;
 use crate::domain::text::lang::Lang;
 use crate::import::finish::Imported;
 use crate::import::note::{Level, Note};
@@ -43,11 +44,11 @@ pub fn line(note: &Note, lang: Lang) -> String {
     if !note.about.is_empty() {
         let _ = write!(text, "{}: ", note.about);
     }
-    text.push_str(note.said.pick(lang));
-    let cure = note.cure.pick(lang);
-    if !cure.is_empty() {
+    text.push_str(note.message.pick(lang));
+    let fix = note.fix.pick(lang);
+    if !fix.is_empty() {
         text.push_str(lang.select("; ", ";"));
-        text.push_str(cure);
+        text.push_str(fix);
     }
     text
 }
@@ -70,15 +71,43 @@ pub fn markdown(made: &Imported, from: &str, lang: Lang) -> String {
         }
     }
     text.push_str(&counted(made, lang));
-    let next = lang.select(
-        "\n## Next\n\n`procession check definition.yaml`, then `procession plan definition.yaml`, then \
-         `procession apply definition.yaml`. Schedules fire once a `procession serve` runs: switch the old \
-         system's off first.\n",
-        "\n## 后续步骤\n\n依次执行 `procession check definition.yaml`、`procession plan definition.yaml`、\
-         `procession apply definition.yaml`。`procession serve` 运行后调度即会触发:请先停用原系统的调度。\n",
-    );
-    text.push_str(next);
+    text.push_str(&numbered(made, lang));
+    text.push_str(&next_steps(made, lang));
     text
+}
+
+/// What to do with the definition. Paused schedules have a command each.
+fn next_steps(made: &Imported, lang: Lang) -> String {
+    let mut text = lang
+        .select(
+            "\n## Next\n\n`procession check definition.yaml`, then `procession plan definition.yaml`, then \
+             `procession apply definition.yaml`. ",
+            "\n## 后续步骤\n\n依次执行 `procession check definition.yaml`、`procession plan definition.yaml`、\
+             `procession apply definition.yaml`。",
+        )
+        .to_owned();
+    let codes: Vec<&TriggerCode> = made.paused().collect();
+    if codes.is_empty() {
+        text.push_str(lang.select(
+            "Schedules fire once a `procession serve` runs: switch the old system's off first.\n",
+            "`procession serve` 运行后调度即会触发:请先停用原系统的调度。\n",
+        ));
+        return text;
+    }
+    text.push_str(lang.select(
+        "All schedules are created paused, and nothing fires. Switch each off in the old system, then resume it here:\n\n```sh\n",
+        "所有调度创建后均为暂停状态,不会触发。请逐个在原系统停用,再在此处恢复:\n\n```sh\n",
+    ));
+    for command in codes.into_iter().map(resume_command) {
+        let _ = writeln!(text, "{command}");
+    }
+    text.push_str("```\n");
+    text
+}
+
+/// The command that lets a paused schedule fire.
+pub fn resume_command(schedule: &TriggerCode) -> String {
+    format!("procession schedule resume {schedule} --reason 'moved here'")
 }
 
 /// What was read, by outcome, with the names of all items that are not unchanged.
@@ -99,6 +128,22 @@ fn counted(made: &Imported, lang: Lang) -> String {
                 let _ = writeln!(text, "  - {}: {names}", outcome.words(lang));
             }
         }
+    }
+    text
+}
+
+/// The rules by which schedules number their batches, with the schedules of each.
+fn numbered(made: &Imported, lang: Lang) -> String {
+    let all = made.batch_numbers();
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut text = lang.select("\n## Batch numbers\n\n", "\n## 批次号\n\n").to_owned();
+    for one in all {
+        let codes = one.schedules.join(lang.select(", ", "、"));
+        let count = one.schedules.len();
+        let colon = lang.select(": ", ":");
+        let _ = writeln!(text, "- `{}` ({count}){colon}{}", one.batch_no, escaped(&codes));
     }
     text
 }

@@ -12,9 +12,6 @@ use crate::import::tally::ItemId;
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
 
-/// Rules for batch numbers, from the most readable to the finest.
-const NUMBERS: [&str; 3] = ["day(0)", "time(%Y%m%d-%H%M)", "time(%Y%m%d-%H%M%S)"];
-
 /// Whether a schedule was enabled in the other system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceScheduleState {
@@ -36,19 +33,26 @@ pub struct Pending {
 /// The schedule for the definition, and the notes about it; none if it would be refused.
 pub(crate) fn settled(
     pending: Pending,
+    rules: &[String],
     defs: &Definition,
     now: Millis,
 ) -> (Option<TriggerDef>, Vec<Note>) {
     let Pending { origin, words, firing, .. } = pending;
     let about = words.code.clone();
-    let note = |level, said: BilingualSentence, cure: BilingualSentence| Note {
+    let note = |level, message: BilingualSentence, fix: BilingualSentence| Note {
         level,
         origin: origin.clone(),
         about: about.clone(),
-        said,
-        cure,
+        message,
+        fix,
     };
-    let made = match numbered(&words, defs, now) {
+    let mut notes = Vec::new();
+    let made: Result<TriggerDef, WordFault> = numbered(&words, rules, defs, now).or_else(|fault| {
+        let made = skipping(&words, rules, defs, now).ok_or(fault)?;
+        notes.push(note(Level::Differs, NO_QUEUE.into(), NO_QUEUE_FIX.into()));
+        Ok(made)
+    });
+    let made = match made {
         Ok(made) => made,
         Err(fault) => {
             let why = one_line(&fault.what);
@@ -64,7 +68,6 @@ pub(crate) fn settled(
             return (None, vec![note(Level::LeftOut, said, cure)]);
         }
     };
-    let mut notes = Vec::new();
     if firing == SourceScheduleState::Off {
         let (kind, conf) = (made.timing.schedule.kind(), made.schedule_conf());
         let span = span_keys(&words);
@@ -88,14 +91,41 @@ pub(crate) fn settled(
     (Some(made), notes)
 }
 
+const NO_QUEUE: (&str, &str) = (
+    "there a firing waits while the run before it goes on; here it is left out (overlap: skip), because a queue behind a batch \
+     that may take so long could grow without end",
+    "原系统在上一次未结束时排队;此处跳过(overlap: skip),因为批次可能运行很久,队列可能无限增长",
+);
+const NO_QUEUE_FIX: (&str, &str) = (
+    "set timeout_sec to what a run may take, and overlap: queue, if each firing has to run",
+    "如每次触发都必须执行,请设置合理的 timeout_sec 并改为 overlap: queue",
+);
+
+/// The same schedule with `overlap: skip`, where its queue would be refused.
+fn skipping(
+    words: &TriggerWords,
+    rules: &[String],
+    defs: &Definition,
+    now: Millis,
+) -> Option<TriggerDef> {
+    if words.overlap != Some(Overlap::Queue) {
+        return None;
+    }
+    let words = TriggerWords { overlap: Some(Overlap::Skip), ..words.clone() };
+    numbered(&words, rules, defs, now).ok()
+}
+
 /// Applies the first rule that gives each firing a distinct number.
-fn numbered(words: &TriggerWords, defs: &Definition, now: Millis) -> Result<TriggerDef, WordFault> {
+fn numbered(
+    words: &TriggerWords,
+    rules: &[String],
+    defs: &Definition,
+    now: Millis,
+) -> Result<TriggerDef, WordFault> {
     let zone = group_zone(words.group.as_ref(), defs);
-    let own = words.batch_no.as_deref();
-    let rules = own.map_or_else(|| NUMBERS.to_vec(), |own| vec![own]);
     let mut refused = WordFault::new("batch_no", "no rule numbers its batches apart", "");
     for rule in rules {
-        let words = TriggerWords { batch_no: Some(rule.to_owned()), ..words.clone() };
+        let words = TriggerWords { batch_no: Some(rule.clone()), ..words.clone() };
         let made = words.clone().parse_trigger(Some(zone)).map_err(|faults| {
             let first = faults.0.into_iter().next();
             first.unwrap_or_else(|| WordFault::new("code", "it cannot be read", ""))
@@ -126,7 +156,7 @@ fn repeated_number(
     check(&made, defs, now, TriggerGrade::Refused).into_iter().find(|fault| fault.key == "batch_no")
 }
 
-fn group_zone(group: Option<&GroupCode>, defs: &Definition) -> Tz {
+pub(crate) fn group_zone(group: Option<&GroupCode>, defs: &Definition) -> Tz {
     let found = defs.groups.iter().find(|g| Some(&g.code) == group);
     let zone = found.and_then(|g| g.time_zone.as_deref());
     zone.and_then(|z| read_zone(z).ok()).unwrap_or(Tz::UTC)

@@ -13,6 +13,7 @@ use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::source::scheduler_tables::SchedulerRow;
 use crate::import::Given;
+use crate::import::batch_numbers::SameMoment;
 use crate::import::columns::{RowPlace, check_columns};
 use crate::import::draft::Draft;
 use crate::import::exported_rows::{ExportedRow, ExportedTables, TableNames};
@@ -38,9 +39,6 @@ const TABLES: TableNames = TableNames {
     prefixes: &[],
 };
 
-/// A number beside every firing of a group that several schedules fire.
-const NUMBER: &str = "time(%Y%m%d-%H%M%S)";
-
 /// Reads exported tables of msdb.
 pub(super) fn read_jobs(given: &[Given], draft: &mut Draft) {
     let tables = ExportedTables::read_files(given, TABLES, draft);
@@ -55,6 +53,8 @@ pub(super) fn read_jobs(given: &[Given], draft: &mut Draft) {
         return;
     }
     check_other_tables(&tables, draft);
+    // It refuses to start a job that runs.
+    draft.same_moment = SameMoment::OneRun;
     for row in tables.rows(JOBS) {
         AgentJob { row, tables: &tables }.import(draft);
     }
@@ -400,7 +400,6 @@ impl<'a> AgentJob<'a> {
 
     fn push_schedules(&self, made: Vec<FoundSchedule<'_>>, group: &GroupCode, draft: &mut Draft) {
         let is_on = self.row.row.is_true("enabled");
-        let several = made.iter().map(|one| one.found.timings.len()).sum::<usize>() > 1;
         for FoundSchedule { item, schedule, name, found } in made {
             draft.resume_item(item);
             for said in found.differs {
@@ -423,7 +422,6 @@ impl<'a> AgentJob<'a> {
                     code: name.clone(),
                     group: Some(group.clone()),
                     timing,
-                    batch_no: several.then(|| NUMBER.to_owned()),
                     misfire: Some(MisfirePolicy::Skip),
                     overlap: Some(Overlap::Skip),
                     ..TriggerWords::default()

@@ -199,11 +199,11 @@ impl ImportTally {
                     level: Level::LeftOut,
                     origin: item.origin.clone(),
                     about: item.title.clone(),
-                    said: BilingualSentence::new(
+                    message: BilingualSentence::new(
                         format!("is not in the definition ({})", kind.words(Lang::En)),
                         format!("不在定义中({})", kind.words(Lang::Zh)),
                     ),
-                    cure: BilingualSentence::default(),
+                    fix: BilingualSentence::default(),
                 });
             }
             let (kind, origin, title) = (item.kind, item.origin, item.title);

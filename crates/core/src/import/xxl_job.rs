@@ -156,8 +156,8 @@ fn say_days(imported: &mut Imported) {
         level: Level::Differs,
         origin: ImportOrigin::new(JOBS, 0),
         about: String::new(),
-        said: said.into(),
-        cure: cure.into(),
+        message: said.into(),
+        fix: cure.into(),
     });
     imported.notes.sort();
 }

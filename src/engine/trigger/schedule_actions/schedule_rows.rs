@@ -25,7 +25,13 @@ pub(super) async fn insert(
 ) -> Result<()> {
     trigger::insert(tx, def, origin, deed.now).await.map_err(|e| taken(e, &def.code))?;
     let made = trigger::find_trigger(tx, &def.code).await?.context("it was just written")?;
-    settle(tx, &made, def, made.revision, deed).await?;
+    if def.starts_paused {
+        let reason = "its definition says paused: true";
+        set_status(tx, &made, TriggerStatus::Paused, Some(reason), deed.now).await?;
+        stand(tx, &made, made.revision, None, deed.now).await?;
+    } else {
+        settle(tx, &made, def, made.revision, deed).await?;
+    }
     let detail = serde_json::json!({ "after": serde_json::to_value(def)? });
     record(tx, "schedule add", def, Some(detail), deed).await
 }

@@ -375,7 +375,7 @@ dependencies: [{job_code: U, depends_on: S, dependency_order: 7}]
 schedules:
   LAST: {name: 季末, type: monthly, batch_no: quarter(0), rule: last working day of quarter, at: "18:00", calendar: cn,
       shift: previous, time_zone: Asia/Shanghai, start: 2026-01-01, end: "2030-01-01T08:00", misfire: {newest: 3}, misfire_window_sec: 60,
-      overlap: replace, retry_count: 0, retry_delay_sec: 5, timeout_sec: 7, notify_email: [a@b.c], owner: fx,
+      overlap: replace, retry_count: 0, retry_delay_sec: 5, timeout_sec: 7, notify_email: [a@b.c], owner: fx, paused: true,
       params: {d: "${nominal_date}"}, business_date: 2024-07-31,
       blackouts: [{from: "2026-12-31T18:00", until: "2027-01-02", because: freeze}, {daily: "22:00-06:00", days: mon-fri}]}
   C: {group: day, batch_no: day(-1), cron: "0 0 2 * * ?"}

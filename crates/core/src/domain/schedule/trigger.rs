@@ -61,6 +61,8 @@ pub struct TriggerDef {
     pub notify_email: Vec<String>,
     /// Who is responsible for it.
     pub owner: Option<String>,
+    /// Whether it is paused when it is created. Afterwards operators decide.
+    pub starts_paused: bool,
 }
 
 impl TriggerDef {

@@ -10,13 +10,11 @@ use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::time::Millis;
 use crate::domain::time::local_time::{ahead_sec, wall_at};
-use crate::import::columns::RowPlace;
 use crate::import::crontab::NICKNAMES;
 use crate::import::draft::Draft;
 use crate::import::interval::{changes_clocks, wall_text};
 use crate::import::live_zone::{read_zone_word, zone_of_offset};
 use crate::import::note::{BilingualSentence, Level};
-use crate::import::queue_overlap::queue_or_skip;
 use crate::import::schedule::SourceScheduleState;
 use crate::import::tally::CountedKind;
 use crate::import::tree::{get, items, plain, word};
@@ -336,13 +334,7 @@ impl Plan {
         let catches_up = word(&dag.dag, "catchup") == Some("true");
         let is_single = word(&dag.dag, "max_active_runs") == Some("1");
         for timing in timings {
-            let zone = timing.time_zone.as_deref().and_then(read_zone_word).unwrap_or(Tz::UTC);
-            let place = RowPlace { at: &dag.at, about: &dag.id };
-            let overlap = if is_single {
-                queue_or_skip(&timing, zone, place, draft)
-            } else {
-                Overlap::Parallel
-            };
+            let overlap = if is_single { Overlap::Queue } else { Overlap::Parallel };
             let words = TriggerWords {
                 code: dag.id.clone(),
                 group: Some(group.clone()),

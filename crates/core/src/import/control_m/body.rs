@@ -69,7 +69,12 @@ pub(super) fn make_job(
 /// Checks the keys of a job and of its type. A type without an equivalent is reported as a whole.
 fn check_own_keys(job: &CtmJob<'_>, about: &str, draft: &mut Draft) {
     if let Some(of_kind) = keys::of_kind(job.kind) {
-        check_untyped_keys(job.node, &[keys::INHERITED, keys::JOB, of_kind], about, draft);
+        check_untyped_keys(
+            job.node,
+            &[keys::INHERITED, keys::ANY, keys::JOB, of_kind],
+            about,
+            draft,
+        );
     }
     for (_, value) in entries(job.node) {
         if word(value, "Type") == Some("DeleteEvents") {

@@ -2,24 +2,13 @@
 
 use crate::definition::SourceNode;
 use crate::domain::schedule::{Blackout, BlackoutTime, TimingWords};
+use crate::import::calendar_names::{MONTHS, WEEK, blackout_of_other_days};
 use crate::import::control_m::keys;
 use crate::import::draft::Draft;
 use crate::import::keys::check_keys;
 use crate::import::note::BilingualSentence;
 use crate::import::tree::{entries, get, items, list, plain, word};
-use chrono::{NaiveDate, NaiveTime, Weekday, WeekdaySet};
-
-const WEEK: [(Weekday, &str); 7] = [
-    (Weekday::Sun, "SUN"),
-    (Weekday::Mon, "MON"),
-    (Weekday::Tue, "TUE"),
-    (Weekday::Wed, "WED"),
-    (Weekday::Thu, "THU"),
-    (Weekday::Fri, "FRI"),
-    (Weekday::Sat, "SAT"),
-];
-const MONTHS: [&str; 12] =
-    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+use chrono::{NaiveDate, NaiveTime, WeekdaySet};
 
 /// The times of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,24 +152,15 @@ impl CtmDays {
         if !months.is_empty() {
             return Err(not_sayable("a cycle in some months"));
         }
-        let mut made = Vec::new();
-        let mut add = |from, until, days, because: &str| {
-            let time = BlackoutTime::Weekly { from, until, days };
-            made.push(Blackout { time, because: Some(because.to_owned()) });
-        };
-        if let Some(days) = weekdays {
-            add(
-                NaiveTime::MIN,
-                NaiveTime::MIN,
-                other_days(days),
-                "a day of the week on which it does not run",
-            );
-        }
+        let mut made: Vec<Blackout> =
+            weekdays.iter().map(|days| blackout_of_other_days(week_set(Some(days)))).collect();
         if self.from.is_some() || self.to.is_some() {
-            let (from, to) =
-                (self.from.unwrap_or(NaiveTime::MIN), self.to.unwrap_or(NaiveTime::MIN));
-            if from != to {
-                add(to, from, WeekdaySet::ALL, "after ToTime or before FromTime");
+            let (from, until) =
+                (self.to.unwrap_or(NaiveTime::MIN), self.from.unwrap_or(NaiveTime::MIN));
+            if from != until {
+                let time = BlackoutTime::Weekly { from, until, days: WeekdaySet::ALL };
+                let because = Some("after ToTime or before FromTime".to_owned());
+                made.push(Blackout { time, because });
             }
         }
         Ok(made)
@@ -217,13 +197,7 @@ impl DaySet {
                 format!("{time} {days} {month} {week}")
             }
             (Some(days), Some(_), DayCombination::Together) => {
-                let others = other_days(weekdays.as_deref().unwrap_or_default());
-                let (from, until) = (NaiveTime::MIN, NaiveTime::MIN);
-                let because = Some("a day of the week on which it does not run".to_owned());
-                blackouts.push(Blackout {
-                    time: BlackoutTime::Weekly { from, until, days: others },
-                    because,
-                });
+                blackouts.push(blackout_of_other_days(week_set(weekdays.as_deref())));
                 format!("{time} {days} {month} ?")
             }
         };
@@ -231,14 +205,9 @@ impl DaySet {
     }
 }
 
-fn other_days(days: &[String]) -> WeekdaySet {
-    let mut others = WeekdaySet::EMPTY;
-    for (day, name) in WEEK {
-        if !days.iter().any(|word| word == name) {
-            others.insert(day);
-        }
-    }
-    others
+fn week_set(days: Option<&[String]>) -> WeekdaySet {
+    let is_named = |name: &str| days.unwrap_or_default().iter().any(|word| word == name);
+    WEEK.iter().filter(|(_, name)| is_named(name)).map(|(day, _)| *day).collect()
 }
 
 fn every_day() -> DaySet {

@@ -3,17 +3,16 @@
 
 use super::keys::{XML_FOLDER, XML_JOB};
 use crate::definition::{Located, NodeValue, SourceNode, SourcePlace};
+use crate::import::calendar_names::{MONTHS, WEEK};
+use crate::import::columns::{RowPlace, check_pairs};
 use crate::import::draft::Draft;
-use crate::import::keys::{KeyNote, KeyRule, KnownKey};
+use crate::import::keys::KnownKey;
 use crate::import::note::{ImportOrigin, Level};
 use crate::import::xml::{XmlElement, read_xml};
 use std::sync::Arc;
 
 const FOLDERS: [&str; 5] = ["FOLDER", "SMART_FOLDER", "TABLE", "SMART_TABLE", "SCHED_TABLE"];
 const SUB_FOLDERS: [&str; 3] = ["SUB_FOLDER", "SUB_TABLE", "SCHED_GROUP"];
-const WEEK: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
-const MONTHS: [&str; 12] =
-    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 
 /// Entries of a map in the making, all at one place.
 struct MapDraft {
@@ -103,24 +102,9 @@ fn is_yes(element: &XmlElement, name: &str) -> bool {
 }
 
 /// Holds attributes against a table.
-fn check_attributes(element: &XmlElement, known: &[KnownKey], about: &str, draft: &mut Draft) {
-    for (key, value) in &element.attributes {
-        let value = value.trim();
-        if value.is_empty() {
-            continue;
-        }
-        match known.iter().find(|known| known.name == key).map(|known| known.rule) {
-            Some(KeyRule::Read) => {}
-            Some(KeyRule::Record) => draft.note_record_key(&element.at.file, key),
-            Some(KeyRule::Noted { harmless, hint }) => {
-                if !harmless.contains(&value) {
-                    let note = KeyNote { at: &element.at, about, key, value: Some(value) };
-                    draft.note_key(note, hint);
-                }
-            }
-            None => draft.note_unknown_key(&element.at, about, key),
-        }
-    }
+fn check_attributes(element: &XmlElement, tables: &[&[KnownKey]], about: &str, draft: &mut Draft) {
+    let pairs = element.attributes.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    check_pairs(pairs, tables, RowPlace { at: &element.at, about }, draft);
 }
 
 fn folder_map(folder: &XmlElement, kind: &str, draft: &mut Draft) -> SourceNode {
@@ -312,8 +296,8 @@ fn put_days(element: &XmlElement, made: &mut MapDraft) {
     if let Some(days) = words("WEEKDAYS") {
         // 0 is Sunday; what is no number is a counted day, which stays as it is.
         let name = |word: &String| match word.parse::<usize>() {
-            Ok(day) if day < 7 => WEEK[day].to_owned(),
-            Ok(7) => WEEK[0].to_owned(),
+            Ok(day) if day < 7 => WEEK[day].1.to_owned(),
+            Ok(7) => WEEK[0].1.to_owned(),
             _ => word.clone(),
         };
         made.put_words("WeekDays", &days.iter().map(name).collect::<Vec<_>>());

@@ -6,24 +6,28 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::import::draft::Draft;
 use crate::import::note::Level;
+use std::collections::HashMap;
 
-/// Adds a job that sleeps before each delayed task, and moves the task's dependencies to it.
+/// Adds a job that sleeps before each delayed task, and moves the task's dependencies to it: the sleeping jobs by those of their
+/// tasks.
 pub(super) fn add_waits(
     flow: &Workflow,
     group: &GroupCode,
     codes: &DolphinCodes,
     draft: &mut Draft,
-) {
+) -> HashMap<JobCode, JobCode> {
+    let mut entries = HashMap::new();
     for task in flow.tasks.iter().filter(|task| task.delay_min > 0 && task.is_active) {
         if let Some(code) = codes.jobs.get(&(flow.key.clone(), task.key.clone())) {
             draft.resume_job(code);
-            add_wait(task, code, group, draft);
+            entries.insert(code.clone(), add_wait(task, code, group, draft));
             draft.end_item();
         }
     }
+    entries
 }
 
-fn add_wait(task: &DolphinTask, code: &JobCode, group: &GroupCode, draft: &mut Draft) {
+fn add_wait(task: &DolphinTask, code: &JobCode, group: &GroupCode, draft: &mut Draft) -> JobCode {
     let title = format!("{}_delay", task.name);
     let mut wait = draft.job(&task.at, group, &title, "SCRIPT");
     let seconds = task.delay_min.unsigned_abs().saturating_mul(60);
@@ -52,4 +56,5 @@ fn add_wait(task: &DolphinTask, code: &JobCode, group: &GroupCode, draft: &mut D
         ),
         ("", ""),
     );
+    wait_code
 }

@@ -219,9 +219,9 @@ fn fill_body(
             draft.note(
                 Level::Differs,
                 &task.at, job.code.as_str(),
-                ("the branch for failures runs as it did (when: failure), and the batch ends FAILED all the same, \
-                  because a job failed",
-                 "失败分支照常运行(when: failure),但因有作业失败,批次仍以 FAILED 结束"),
+                ("the branch for failures runs once all tasks before it have run and one failed, as it did, and the batch ends FAILED all \
+                  the same, because a job failed",
+                 "失败分支与原系统一样,在前置任务全部运行且有失败时运行,但因有作业失败,批次仍以 FAILED 结束"),
                 ("", ""),
             );
         }

@@ -3,24 +3,14 @@
 
 use super::{JOBS, SCHEDULES};
 use crate::domain::calendar::Calendars;
-use crate::domain::schedule::{Anchor, Blackout, BlackoutTime, TimingWords};
+use crate::domain::schedule::{Anchor, TimingWords};
 use crate::domain::source::scheduler_tables::{SchedulerRow, SchedulerTables};
 use crate::domain::time::Millis;
+use crate::import::calendar_names::{WEEK, blackout_of_other_days};
 use crate::import::draft::Draft;
 use crate::import::live_zone::ServerZone;
-use chrono::{DateTime, NaiveTime, Weekday, WeekdaySet};
+use chrono::DateTime;
 use chrono_tz::Tz;
-
-/// Weekdays in pgAgent's order.
-const WEEK: [(Weekday, &str); 7] = [
-    (Weekday::Sun, "SUN"),
-    (Weekday::Mon, "MON"),
-    (Weekday::Tue, "TUE"),
-    (Weekday::Wed, "WED"),
-    (Weekday::Thu, "THU"),
-    (Weekday::Fri, "FRI"),
-    (Weekday::Sat, "SAT"),
-];
 
 /// The time zone of its times, and whether it is certain: the user's option, else the server's zone or UTC, whichever
 /// first explains the next run of every job with exactly one schedule.
@@ -128,18 +118,8 @@ impl AgentTimes {
             (list(&self.minutes, 0), list(&self.hours, 0), list(&self.months, 1));
         let mut blackouts = Vec::new();
         if let (Some(_), Some(days)) = (&self.monthdays, &self.weekdays) {
-            let mut others = WeekdaySet::EMPTY;
-            for (place, (day, _)) in WEEK.iter().enumerate() {
-                if !days.contains(&place) {
-                    others.insert(*day);
-                }
-            }
-            let (from, until) = (NaiveTime::MIN, NaiveTime::MIN);
-            let because = Some("a day of the week that its schedule does not name".to_owned());
-            blackouts.push(Blackout {
-                time: BlackoutTime::Weekly { from, until, days: others },
-                because,
-            });
+            let named = days.iter().filter_map(|place| WEEK.get(*place)).map(|(day, _)| *day);
+            blackouts.push(blackout_of_other_days(named.collect()));
         }
         TimingWords {
             cron: Some(format!("0 {minute} {hour} {day} {month} {weekday}")),

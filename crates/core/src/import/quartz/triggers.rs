@@ -21,7 +21,6 @@ use crate::import::interval::{
 };
 use crate::import::live_zone::{ServerZone, read_zone_word};
 use crate::import::note::{BilingualSentence, ImportOrigin, Level};
-use crate::import::queue_overlap::queue_or_skip;
 use crate::import::schedule::SourceScheduleState;
 use crate::import::tally::CountedKind;
 use chrono::Datelike as _;
@@ -405,13 +404,8 @@ impl<'a> StoredTrigger<'a> {
 
     fn add(&self, timing: TimingWords, job: &SchedulerRow, group: &GroupCode, draft: &mut Draft) {
         let title = self.title();
-        let place = RowPlace { at: &self.at, about: &title };
-        let zone = timing.time_zone.as_deref().and_then(read_zone_word).unwrap_or(Tz::UTC);
-        let overlap = if timing.once_at.is_none() && job.is_true("is_nonconcurrent") {
-            queue_or_skip(&timing, zone, place, draft)
-        } else {
-            Overlap::Parallel
-        };
+        let waits = timing.once_at.is_none() && job.is_true("is_nonconcurrent");
+        let overlap = if waits { Overlap::Queue } else { Overlap::Parallel };
         let state = self.row.trimmed_value("trigger_state");
         let firing = match state {
             "WAITING" | "ACQUIRED" | "EXECUTING" | "BLOCKED" => SourceScheduleState::On,

@@ -1,10 +1,12 @@
 //! When schedules of SQL Server Agent fire: `freq_type` and its companions as crons and intervals.
 
 use crate::domain::calendar::Calendars;
-use crate::domain::schedule::{Anchor, Blackout, BlackoutTime, TimingWords};
+use crate::domain::schedule::{Anchor, TimingWords};
 use crate::domain::source::scheduler_tables::SchedulerRow;
 use crate::domain::time::Millis;
 use crate::domain::time::local_time::shown;
+use crate::import::calendar_names::{WEEK, blackout_of_other_days};
+use crate::import::counted_days::{CountedDay, counted_days, last_of};
 use crate::import::interval::{
     DAY_SEC, Interval, IntervalStep, month_cycles, month_list, wall_text,
 };
@@ -12,19 +14,8 @@ use crate::import::note::BilingualSentence;
 use crate::import::time_fields::{CRONS_MAX, time_fields};
 use chrono::{Datelike as _, Days, NaiveDate, NaiveDateTime, NaiveTime, Weekday, WeekdaySet};
 use chrono_tz::Tz;
-use std::collections::BTreeMap;
 
 const DAY: u32 = 86_400;
-/// Weekdays in the order of the bits of `freq_interval`.
-const WEEK: [(Weekday, &str); 7] = [
-    (Weekday::Sun, "SUN"),
-    (Weekday::Mon, "MON"),
-    (Weekday::Tue, "TUE"),
-    (Weekday::Wed, "WED"),
-    (Weekday::Thu, "THU"),
-    (Weekday::Fri, "FRI"),
-    (Weekday::Sat, "SAT"),
-];
 const WORKING: [Weekday; 5] =
     [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri];
 const WEEKEND: [Weekday; 2] = [Weekday::Sat, Weekday::Sun];
@@ -330,7 +321,7 @@ impl AgentRule<'_> {
                     cron: Some(format!("{time} {}", day.fields)),
                     ..TimingWords::default()
                 };
-                timing.blackouts.extend(day.only.map(other_days));
+                timing.blackouts.extend(day.only.map(blackout_of_other_days));
                 self.made.timings.push(timing);
             }
         }
@@ -383,16 +374,6 @@ fn every_day() -> DayFields {
     DayFields { fields: "* * ?".to_owned(), only: None }
 }
 
-fn other_days(only: WeekdaySet) -> Blackout {
-    let mut others = WeekdaySet::ALL;
-    for day in only.iter(Weekday::Mon) {
-        others.remove(day);
-    }
-    let (from, until) = (NaiveTime::MIN, NaiveTime::MIN);
-    let because = Some("a day of the week that its schedule does not name".to_owned());
-    Blackout { time: BlackoutTime::Weekly { from, until, days: others }, because }
-}
-
 /// Fields for the day of the month and of the week, and the days of the week on which alone it counts.
 type RelativeDay = (String, String, Option<WeekdaySet>);
 
@@ -413,6 +394,9 @@ fn relative_days(interval: i64, relative: i64) -> Result<Vec<RelativeDay>, Bilin
     };
     let one = |day: String, week: String| vec![(day, week, None)];
     let any = || "?".to_owned();
+    let counted = |days: Vec<CountedDay>| {
+        days.into_iter().map(|(day, only)| (day, any(), Some(only))).collect::<Vec<_>>()
+    };
     Ok(match (interval, place) {
         (day @ 1..=7, place) => {
             let name = WEEK[usize::try_from(day - 1).unwrap_or(0)].1;
@@ -423,9 +407,9 @@ fn relative_days(interval: i64, relative: i64) -> Result<Vec<RelativeDay>, Bilin
         (8, None) => one("L".to_owned(), any()),
         (9, Some(1)) => one("1W".to_owned(), any()),
         (9, None) => one("LW".to_owned(), any()),
-        (9, Some(place)) => counted_days(&WORKING, place),
-        (10, Some(place)) => counted_days(&WEEKEND, place),
-        (10, None) => last_of(&WEEKEND),
+        (9, Some(place)) => counted(counted_days(&WORKING, place).unwrap_or_default()),
+        (10, Some(place)) => counted(counted_days(&WEEKEND, place).unwrap_or_default()),
+        (10, None) => counted(last_of(&WEEKEND)),
         (other, _) => {
             return Err(cannot(
                 format!("freq_interval {other} is no kind of day"),
@@ -433,51 +417,6 @@ fn relative_days(interval: i64, relative: i64) -> Result<Vec<RelativeDay>, Bilin
             ));
         }
     })
-}
-
-/// The n-th of some days of the week in a month: by the day of the month on which it falls, the days of the week that it then is.
-fn counted_days(kinds: &[Weekday], place: u32) -> Vec<RelativeDay> {
-    let mut found: BTreeMap<u32, Vec<Weekday>> = BTreeMap::new();
-    for (first, _) in WEEK {
-        let (mut day, mut week, mut left) = (1, first, place);
-        loop {
-            if kinds.contains(&week) {
-                left -= 1;
-            }
-            if left == 0 {
-                break;
-            }
-            (day, week) = (day + 1, week.succ());
-        }
-        found.entry(day).or_default().push(week);
-    }
-    grouped(found, &|day| day.to_string())
-}
-
-/// The last of some days of the week in a month.
-fn last_of(kinds: &[Weekday]) -> Vec<RelativeDay> {
-    let mut found: BTreeMap<u32, Vec<Weekday>> = BTreeMap::new();
-    for (last, _) in WEEK {
-        let (mut before, mut week) = (0, last);
-        while !kinds.contains(&week) {
-            (before, week) = (before + 1, week.pred());
-        }
-        found.entry(before).or_default().push(week);
-    }
-    grouped(found, &|before| if before == 0 { "L".to_owned() } else { format!("L-{before}") })
-}
-
-/// Days of the month with the same days of the week are one field.
-fn grouped(found: BTreeMap<u32, Vec<Weekday>>, name: &dyn Fn(u32) -> String) -> Vec<RelativeDay> {
-    let mut by_week: Vec<(WeekdaySet, Vec<String>)> = Vec::new();
-    for (day, week) in found {
-        let set: WeekdaySet = week.into_iter().collect();
-        match by_week.iter_mut().find(|(known, _)| *known == set) {
-            Some((_, days)) => days.push(name(day)),
-            None => by_week.push((set, vec![name(day)])),
-        }
-    }
-    by_week.into_iter().map(|(set, days)| (days.join(","), "?".to_owned(), Some(set))).collect()
 }
 
 #[cfg(test)]

@@ -214,3 +214,25 @@ fn what_is_no_dag_is_refused_with_its_line() {
         assert!(error.contains(words), "{text}: {error}");
     }
 }
+
+#[test]
+fn a_queue_that_could_grow_without_end_is_none() {
+    // Three tasks one after the other may take 90 days here, which is more than 60 days of a daily run.
+    let task = |name: &str, next: &str| {
+        format!(
+            r#"{{"task_id": "{name}", "_task_type": "BashOperator", "_task_module": "airflow.operators.bash",
+                "template_fields": ["bash_command"], "bash_command": "x", "downstream_task_ids": [{next}]}}"#
+        )
+    };
+    let text = format!(
+        r#"{{"__version": 1, "dag": {{"_dag_id": "d", "max_active_runs": 1, "timezone": "UTC", "start_date": 1704067200.0,
+            "timetable": {{"__type": "airflow.timetables.interval.CronDataIntervalTimetable",
+                "__var": {{"expression": "0 2 * * *", "timezone": "UTC"}}}}, "tasks": [{}, {}, {}]}}}}"#,
+        task("a", "\"b\""),
+        task("b", "\"c\""),
+        task("c", "")
+    );
+    let made = import_text(System::Airflow, "d.json", &text);
+    assert!(made.text.contains("overlap: skip"), "{}\n{:?}", made.text, made.notes);
+    assert!(has_note(&made, "d", "could grow without end"), "{:?}", made.notes);
+}

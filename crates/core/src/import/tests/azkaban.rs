@@ -33,7 +33,7 @@ fn a_trigger_is_a_schedule_and_a_wait() {
     assert!(script(&made, "wait_for_orders").ends_with("exit 1\n"));
     let said = "once kafka topic=orders, match=closed is there: write a SENSOR";
     assert!(has_note(&made, "wait_for_orders", said), "{:?}", made.notes);
-    assert!(!made.notes.iter().any(|n| n.said.en.contains("no trigger")), "{:?}", made.notes);
+    assert!(!made.notes.iter().any(|n| n.message.en.contains("no trigger")), "{:?}", made.notes);
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn flows_without_a_trigger_are_named() {
     let other = "nodes:\n- {name: a, type: noop}\n";
     let files = [given("p/close.flow", FLOW), given("p/other.flow", other)];
     let made = import_files(System::Azkaban, &files).expect("two flows");
-    let note = made.notes.iter().find(|n| n.said.en.contains("no trigger"));
-    assert!(note.is_some_and(|n| n.said.en.contains("starts other;")), "{:?}", made.notes);
+    let note = made.notes.iter().find(|n| n.message.en.contains("no trigger"));
+    assert!(note.is_some_and(|n| n.message.en.contains("starts other;")), "{:?}", made.notes);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn entries_that_macos_adds_are_left_out_and_counted_once() {
         .notes
         .iter()
         .filter(|n| n.level == Level::LeftOut)
-        .map(|n| n.said.en.as_str())
+        .map(|n| n.message.en.as_str())
         .collect();
     assert_eq!(notes, ["3 entries that macOS adds are left out: __MACOSX/, ._*, .DS_Store"]);
 }

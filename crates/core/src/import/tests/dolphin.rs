@@ -1,6 +1,6 @@
 //! DolphinScheduler: programs of the Hadoop ecosystem keep their command lines.
 
-use super::{has_note, import_text, job, script};
+use super::{has_note, import_text, job, jobs_that_run, script};
 use crate::import::{Imported, Level, System};
 
 fn task(kind: &str, params: &str) -> Imported {
@@ -142,7 +142,7 @@ fn each_period_of_a_dependent_task_is_a_batch_expression() {
             made.definition.externals.iter().map(|external| external.batch.to_string()).collect();
         assert_eq!(found.join(" "), batches, "{period}");
         assert!(made.definition.externals.iter().all(|e| e.group.as_str() == "ledger"));
-        assert!(!made.notes.iter().any(|note| note.said.en.contains("has no such batches")));
+        assert!(!made.notes.iter().any(|note| note.message.en.contains("has no such batches")));
     }
 }
 
@@ -171,5 +171,101 @@ fn days_of_a_workflow_that_is_not_numbered_by_day_are_noted() {
     let made = waits_for("lastMonthEnd", "0 0 * * * ?");
     let said = "batch last_day_of_month(-1) gives numbers of days, and schedule ledger numbers group ledger by \
                 time(%Y%m%d-%H%M), as in 20240731-1234; it has no such batches";
-    assert!(made.notes.iter().any(|note| note.said.en.contains(said)), "{:?}", made.notes);
+    assert!(made.notes.iter().any(|note| note.message.en.contains(said)), "{:?}", made.notes);
+}
+
+/// A workflow of shell tasks `name: [parents]`, and CONDITIONS tasks `name: ([parents], relation, success, failure)`.
+fn branches(
+    shells: &[(&str, &[&str])],
+    conditions: &[(&str, &[&str], &str, &str, &str)],
+) -> Imported {
+    let mut names: Vec<&str> = shells.iter().map(|(name, _)| *name).collect();
+    names.extend(conditions.iter().map(|one| one.0));
+    let code = |name: &str| 1 + names.iter().position(|known| *known == name).unwrap_or_default();
+    let (mut tasks, mut relations) = (Vec::new(), Vec::new());
+    let mut relate = |name: &str, parents: &[&str]| {
+        for parent in parents {
+            relations.push(format!(
+                r#"{{"preTaskCode": {}, "postTaskCode": {}}}"#,
+                code(parent),
+                code(name)
+            ));
+        }
+    };
+    for (name, parents) in shells {
+        relate(name, parents);
+        tasks.push(format!(
+            r#"{{"code": {}, "name": "{name}", "taskType": "SHELL", "taskParams": {{"rawScript": "x"}}}}"#,
+            code(name)
+        ));
+    }
+    for (name, parents, relation, success, failure) in conditions {
+        relate(name, parents);
+        relate(success, &[name]);
+        relate(failure, &[name]);
+        let items: Vec<String> = parents
+            .iter()
+            .map(|parent| format!(r#"{{"depTaskCode": {}, "status": "SUCCESS"}}"#, code(parent)))
+            .collect();
+        tasks.push(format!(
+            r#"{{"code": {}, "name": "{name}", "taskType": "CONDITIONS", "taskParams": {{"dependence": {{"relation": "AND",
+                "dependTaskList": [{{"relation": "{relation}", "dependItemList": [{}]}}]}},
+                "conditionResult": {{"successNode": [{}], "failedNode": [{}]}}}}}}"#,
+            code(name), items.join(","), code(success), code(failure)
+        ));
+    }
+    let text = format!(
+        r#"{{"processDefinition": {{"name": "w"}}, "processTaskRelationList": [{}], "taskDefinitionList": [{}]}}"#,
+        relations.join(","),
+        tasks.join(",")
+    );
+    import_text(System::DolphinScheduler, "d.json", &text)
+}
+
+#[test]
+fn a_branch_for_failures_runs_after_tasks_that_ran() {
+    let made = branches(
+        &[("x", &[]), ("a", &["x"]), ("good", &[]), ("bad", &[]), ("join", &["good", "bad"])],
+        &[("c", &["a"], "AND", "good", "bad")],
+    );
+    assert_eq!(jobs_that_run(&made, &[]), ["a", "good", "join", "x"], "{}", made.text);
+    assert_eq!(jobs_that_run(&made, &["a"]), ["a", "bad", "join", "x"]);
+    // There: a is not submitted, so the condition waits for it, and no branch runs.
+    assert_eq!(jobs_that_run(&made, &["x"]), ["x"]);
+}
+
+#[test]
+fn a_condition_on_several_tasks_is_false_once_all_have_run() {
+    let shells: &[(&str, &[&str])] =
+        &[("x", &[]), ("a", &["x"]), ("b", &[]), ("good", &[]), ("bad", &[])];
+    let made = branches(shells, &[("c", &["a", "b"], "AND", "good", "bad")]);
+    assert_eq!(jobs_that_run(&made, &[]), ["a", "b", "good", "x"], "{}", made.text);
+    for failing in [&["a"][..], &["b"], &["a", "b"]] {
+        assert_eq!(jobs_that_run(&made, failing), ["a", "b", "bad", "x"], "{failing:?}");
+    }
+    for failing in [&["x"][..], &["x", "b"]] {
+        assert_eq!(jobs_that_run(&made, failing), ["b", "x"], "{failing:?}");
+    }
+    let made = branches(shells, &[("c", &["a", "b"], "OR", "good", "bad")]);
+    for failing in [&[][..], &["a"], &["b"]] {
+        assert_eq!(jobs_that_run(&made, failing), ["a", "b", "good", "x"], "{failing:?}");
+    }
+    assert_eq!(jobs_that_run(&made, &["a", "b"]), ["a", "b", "bad", "x"]);
+    assert_eq!(jobs_that_run(&made, &["x", "b"]), ["b", "x"]);
+}
+
+#[test]
+fn a_condition_behind_a_branch_is_left_out_with_it() {
+    let made = branches(
+        &[("a", &[]), ("good", &[]), ("bad", &[]), ("g2", &[]), ("b2", &[])],
+        &[("c", &["a"], "AND", "good", "bad"), ("d", &["good"], "AND", "g2", "b2")],
+    );
+    assert_eq!(jobs_that_run(&made, &[]), ["a", "g2", "good"], "{}", made.text);
+    assert_eq!(jobs_that_run(&made, &["good"]), ["a", "b2", "good"]);
+    assert_eq!(jobs_that_run(&made, &["a"]), ["a", "bad"]);
+    let made = branches(
+        &[("a", &[]), ("b", &[]), ("good", &[]), ("bad", &[]), ("g2", &[]), ("b2", &[])],
+        &[("c", &["a"], "AND", "good", "bad"), ("d", &["good", "b"], "AND", "g2", "b2")],
+    );
+    assert!(has_note(&made, "d", "left out by an earlier condition"), "{:?}", made.notes);
 }

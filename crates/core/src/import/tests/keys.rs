@@ -76,7 +76,7 @@ fn heard(system: System, files: &[Given]) -> String {
             let notes: Vec<String> = made
                 .notes
                 .iter()
-                .map(|n| format!("{:?} {} {} {}", n.level, n.about, n.said.en, n.cure.en))
+                .map(|n| format!("{:?} {} {} {}", n.level, n.about, n.message.en, n.fix.en))
                 .collect();
             format!("{}\n{}\n{:?}", made.text, notes.join("\n"), made.files)
         }

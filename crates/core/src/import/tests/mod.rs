@@ -2,6 +2,7 @@
 
 mod airflow;
 mod azkaban;
+mod batch_numbers;
 mod control_m;
 mod control_m_flow;
 mod counts;
@@ -19,7 +20,7 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::trigger_rule::{Edge, EdgeTally, TriggerDecision, evaluate_edge};
 use crate::domain::job::{BodyPart, JobDef, JobKind};
 use crate::domain::time::Millis;
-use crate::import::{Given, ImportError, ImportRequest, Imported, System, import};
+use crate::import::{Given, ImportError, ImportRequest, Imported, ImportedFiring, System, import};
 use std::collections::HashMap;
 
 /// 2026-09-21, a Monday.
@@ -47,6 +48,7 @@ pub(super) fn asked() -> ImportRequest {
         group: None,
         zone: Some(chrono_tz::Asia::Shanghai),
         crontab_users: None,
+        firing: ImportedFiring::AsThere,
         now: NOW,
     }
 }
@@ -75,7 +77,7 @@ pub(super) fn script(made: &Imported, code: &str) -> String {
 
 /// Whether a note about an item contains these words, in English.
 pub(super) fn has_note(made: &Imported, about: &str, words: &str) -> bool {
-    made.notes.iter().any(|note| note.about == about && note.said.en.contains(words))
+    made.notes.iter().any(|note| note.about == about && note.message.en.contains(words))
 }
 
 /// The jobs that run when these fail, and those that stand for what was left out, without those that run nothing (NOOP). Groups run together; a dependency on another batch is

@@ -79,6 +79,9 @@ pub struct TriggerWords {
     /// Who is responsible for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
+    /// Whether it is paused when it is created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
 }
 
 /// A fault of a schedule: its key, the problem and a hint. `Display` is the sentence.
@@ -155,6 +158,7 @@ impl TriggerWords {
                 timeout_sec: self.timeout_sec.unwrap_or(TIMEOUT_SEC),
                 notify_email: self.notify_email,
                 owner: self.owner,
+                starts_paused: self.paused.unwrap_or_default(),
             }),
             _ => Err(WordFaults(faults)),
         }
@@ -331,6 +335,7 @@ impl From<TriggerDef> for TriggerWords {
             timeout_sec: unusual(def.timeout_sec, TIMEOUT_SEC),
             notify_email: def.notify_email,
             owner: def.owner,
+            paused: unusual(def.starts_paused, false),
             ..Self::default()
         };
         if let Some(order) = def.order {

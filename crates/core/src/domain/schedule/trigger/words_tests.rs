@@ -11,7 +11,7 @@ fn what_is_usual_is_left_out_and_comes_back() {
         r#"{"code":"M","group":"g","batch_no":"month(-1)","cron":"0 0 2 1 * ?"}"#,
         r#"{"code":"Q","type":"quarterly","batch_no":"quarter(0)","rule":"last working day of quarter",
             "at":"18:00","calendar":"cn","time_zone":"Asia/Shanghai","misfire":{"newest":3},
-            "misfire_window_sec":3600,"overlap":"skip","retry_count":0,"owner":"o",
+            "misfire_window_sec":3600,"overlap":"skip","retry_count":0,"owner":"o","paused":true,
             "notify_email":["a@b.c"],"params":{"x":"1"},"name":"Quarter"}"#,
         r#"{"code":"N","handler":"noopHandler","every_sec":5}"#,
         r#"{"code":"E","group":"g","batch_no":"adhoc","event":"closed","business_date":"2024-07-31"}"#,

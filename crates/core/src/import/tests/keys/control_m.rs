@@ -78,7 +78,7 @@ fn keys_of_every_job() {
     KeyCase {
         system: System::ControlM,
         path: "f.json",
-        tables: &[keys::JOB, keys::INHERITED],
+        tables: &[keys::JOB, keys::ANY, keys::INHERITED],
         around: &array,
         base: &[("Type", r#""Job:Command""#), ("Name", r#""J""#), ("Command", command)],
         samples: &samples,
@@ -184,7 +184,7 @@ fn keys_of_a_folder() {
     KeyCase {
         system: System::ControlM,
         path: "f.json",
-        tables: &[keys::FOLDER, keys::INHERITED],
+        tables: &[keys::FOLDER, keys::ANY, keys::INHERITED],
         around: &folder,
         base: &[("Type", r#""Folder""#), ("J", job)],
         samples: &samples,
@@ -303,7 +303,7 @@ const BESIDE_OTHERS: &[&str] = &[
 fn attributes_of_a_job_in_xml() {
     let base = [("JOBNAME", "A"), ("TASKTYPE", "Command"), ("CMDLINE", "run"), ("WEEKDAYS", "1")];
     let mut samples = JOB_SAMPLES.to_vec();
-    let rest = keys::XML_JOB.iter().map(|known| known.name);
+    let rest = keys::XML_JOB.iter().copied().flatten().map(|known| known.name);
     let rest: Vec<&str> = rest
         .filter(|name| {
             !samples.iter().any(|(known, _)| known == name) && !BESIDE_OTHERS.contains(name)
@@ -313,12 +313,20 @@ fn attributes_of_a_job_in_xml() {
     let plain: Vec<KnownKey> = keys::XML_JOB
         .iter()
         .copied()
+        .flatten()
+        .copied()
         .filter(|known| !BESIDE_OTHERS.contains(&known.name))
         .collect();
     assert_attributes(&plain, &base, &samples, &|attributes| xml(attributes, ""));
     // What counts beside other attributes.
     let known = |names: &[&str]| -> Vec<KnownKey> {
-        keys::XML_JOB.iter().copied().filter(|known| names.contains(&known.name)).collect()
+        keys::XML_JOB
+            .iter()
+            .copied()
+            .flatten()
+            .copied()
+            .filter(|known| names.contains(&known.name))
+            .collect()
     };
     for (base, sample) in [
         (vec![("TASKTYPE", "Job"), ("MEMNAME", "a")], ("MEMNAME", "b")),
@@ -365,6 +373,8 @@ fn attributes_of_a_folder_and_elements_in_xml() {
     ];
     let known: Vec<KnownKey> = keys::XML_FOLDER
         .iter()
+        .copied()
+        .flatten()
         .copied()
         .filter(|known| !of_days.contains(&known.name) && known.name.len() != 3)
         .collect();
