@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::domain::job::param::{ParamMode, ParamType};
 use crate::domain::source::{DataSource, DialectName};
 use crate::handler::lineage::read_catalogue;
-use crate::lineage::{CatalogueParam, CatalogueRoutine, param_type};
+use crate::lineage::{CatalogueRoutine, param_type};
 use std::collections::BTreeMap;
 
 /// A procedure or function that a job may call.
@@ -60,24 +60,14 @@ fn signature_of(routine: &CatalogueRoutine, path: &[String]) -> RoutineSignature
     }
 }
 
-/// The parameters of a routine. One without a name (PostgreSQL) gets the name that a job needs for
-/// it: any for an argument, which is then passed by position, and that of its column for an output
-/// of a function.
+/// The parameters of a routine. One without a name (PostgreSQL) gets one here: arguments are then
+/// passed by position. The columns that a function returns are none of its parameters; a job has
+/// them as outputs without declaring them.
 fn params_of(routine: &CatalogueRoutine) -> Vec<RoutineParam> {
-    let is_column = |param: &CatalogueParam| routine.is_function && !param.is_input;
-    let is_by_position =
-        routine.params.iter().any(|param| param.name.is_none() && !is_column(param));
-    let outputs = routine.params.iter().filter(|param| param.is_output).count();
-    let mut columns = 0;
+    let is_by_position = routine.params.iter().any(|param| param.name.is_none());
     let mut made: Vec<RoutineParam> = Vec::new();
     for (place, param) in routine.params.iter().enumerate() {
-        columns += usize::from(param.is_output);
-        let name = match (&param.name, is_column(param)) {
-            (Some(name), _) => name.clone(),
-            (None, true) if outputs == 1 => routine.name.name.clone(),
-            (None, true) => format!("column{columns}"),
-            (None, false) => format!("arg_{}", place + 1),
-        };
+        let name = param.name.clone().unwrap_or_else(|| format!("arg_{}", place + 1));
         let mode = match (param.is_input, param.is_output) {
             (true, true) => ParamMode::InOut,
             (false, true) => ParamMode::Out,
@@ -90,7 +80,7 @@ fn params_of(routine: &CatalogueRoutine) -> Vec<RoutineParam> {
         // Only the last arguments can be left out of a list of positions.
         let mut is_last = true;
         for (param, kept) in routine.params.iter().zip(&mut made).rev() {
-            is_last &= param.has_default || is_column(param);
+            is_last &= param.has_default;
             kept.has_default &= is_last;
         }
     }

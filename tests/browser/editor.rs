@@ -280,6 +280,8 @@ async fn a_month_end_is_built_from_nothing_by_pointer() {
     browser.press(&[Key::Escape.into()]).await;
     browser.press(&[Key::Enter.into()]).await;
     browser.counts("9 jobs, 10 dependencies").await;
+    // The YAML was shown alone.
+    browser.click("[data-test=\"ed-view-picture\"]").await;
     browser.clicks_at(browser.place_of("EXTRA").await, 1).await;
     browser.press(&[Key::Delete.into()]).await;
     browser.counts("8 jobs, 9 dependencies").await;

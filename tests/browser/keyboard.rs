@@ -31,12 +31,20 @@ impl Browser {
             serde_json::Value::from(css)
         );
         for _ in 0..200 {
-            if self.ask(&fits).await == true {
-                return;
+            let mut unseen = serde_json::Value::Null;
+            // The editor of texts marks that it has the focus a moment later.
+            for _ in 0..20 {
+                if self.ask(&fits).await == true {
+                    return;
+                }
+                unseen = self.ask("return window.unseen").await;
+                if unseen == "" {
+                    break;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
-            self.press(&[Key::Tab.into()]).await;
-            let unseen = self.ask("return window.unseen").await;
             assert_eq!(unseen, "", "the focus cannot be seen");
+            self.press(&[Key::Tab.into()]).await;
         }
         self.picture("keyboard").await;
         panic!("Tab does not lead to {css}");

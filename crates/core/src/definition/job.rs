@@ -151,10 +151,11 @@ fn job_type<'k>(
         return (None, JobType::parse("NOOP").ok());
     };
     let Some(kind) = around.kinds.iter().find(|k| k.name == word.value) else {
-        let hint =
-            nearest(&word.value, names()).map_or(String::new(), |n| format!("did you mean {n}? "));
-        let what = format!("{whose}: type {} does not exist", word.value);
-        report.fault(&word.at, what, format!("{hint}types are {known}"));
+        let fix = match nearest(&word.value, names()) {
+            Some(near) => format!("did you mean {near}? types are {known}"),
+            None => format!("types are {known}"),
+        };
+        report.fault(&word.at, format!("{whose}: type {} does not exist", word.value), fix);
         return (None, JobType::parse("NOOP").ok());
     };
     (Some(kind), JobType::parse(kind.name).ok())

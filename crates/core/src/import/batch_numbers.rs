@@ -92,7 +92,7 @@ fn rules_of_group(
         // Schedules that together say one of the other system.
         let words: Vec<&TriggerWords> = all.iter().map(|one| &one.words).collect();
         let is_distinct = |rule: &&str| all.len() < 2 || are_distinct(&words, rule, defs, now);
-        let first = RULES.iter().position(|rule| is_distinct(rule)).unwrap_or(RULES.len() - 1);
+        let first = RULES.iter().position(is_distinct).unwrap_or(RULES.len() - 1);
         return vec![names(&RULES[first..]); all.len()];
     }
     let zones: BTreeSet<Option<&str>> =
