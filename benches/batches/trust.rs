@@ -76,7 +76,8 @@ impl Trusted {
         Ok(())
     }
 
-    /// Runs a body, and asks what a CALL left behind where that can only be asked at once.
+    /// Runs a body, and asks what a CALL left behind where that can only be asked at once. The product asks it in the
+    /// round trip of the CALL.
     pub(crate) async fn run(&self) -> Result<()> {
         let Client::Session(session, sql) = &self.client else { return self.client.run().await };
         let mut session = session.lock().await;
@@ -84,8 +85,11 @@ impl Trusted {
             drop(session);
             return self.client.run().await;
         }
-        let called = session.call(sql, &[], &mut Results::keeping(1_000, 1)).await;
-        let is_open = called.map_err(|e| anyhow!("{sql}: {e}"))?.has_open_transaction;
+        let mut results = Results::keeping(1_000, 1);
+        let called = session.run_into(sql, &[], &mut results).await;
+        called.map_err(|e| anyhow!("{sql}: {e}"))?;
+        let is_open = session.has_open_transaction().await;
+        let is_open = is_open.map_err(|e| anyhow!("{sql}: {e}"))?;
         ensure!(!is_open, "{sql} left a transaction open");
         Ok(())
     }
