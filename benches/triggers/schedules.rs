@@ -142,6 +142,7 @@ fn trigger(number: i64, wanted: &Wanted) -> Result<Trigger> {
         timeout_sec: 60,
         notify_email: Vec::new(),
         owner: None,
+        starts_paused: false,
     };
     Ok(Trigger {
         trigger_id: TriggerId(number),

@@ -212,20 +212,7 @@ async fn house_with_tables() -> House {
     house
 }
 
-#[tokio::test]
-async fn a_month_end_is_built_from_nothing_by_pointer() {
-    let house = house_with_tables().await;
-    let browser = Browser::open("en-GB").await;
-    browser.log_in(&house.address, NAME, PASSWORD).await;
-    browser.opens_the_editor("#/editor").await;
-    browser.counts("0 jobs, 0 dependencies").await;
-    browser.must_be_accessible("an empty editor").await;
-    browser.picture("editor-1-empty").await;
-    // The group has its name in the YAML, where it stands twice.
-    browser.replaces_word("new_group", "month_end").await;
-    browser.replaces_word("new_group", "month_end").await;
-    browser.replaces_word("New", "Monthly").await;
-
+async fn adds_and_connects_by_pointer(browser: &Browser) {
     // A new job waits for the chosen one, which is the one that was added last.
     browser.adds("sp_period_open").await;
     browser.counts("1 job, 0 dependencies").await;
@@ -248,6 +235,23 @@ async fn a_month_end_is_built_from_nothing_by_pointer() {
     browser.counts("8 jobs, 8 dependencies").await;
     browser.draws("SL_RECEIVABLE", "POST_GL").await;
     browser.counts("8 jobs, 9 dependencies").await;
+}
+
+#[tokio::test]
+async fn a_month_end_is_built_from_nothing_by_pointer() {
+    let house = house_with_tables().await;
+    let browser = Browser::open("en-GB").await;
+    browser.log_in(&house.address, NAME, PASSWORD).await;
+    browser.opens_the_editor("#/editor").await;
+    browser.counts("0 jobs, 0 dependencies").await;
+    browser.must_be_accessible("an empty editor").await;
+    browser.picture("editor-1-empty").await;
+    // The group has its name in the YAML, where it stands twice.
+    browser.replaces_word("new_group", "month_end").await;
+    browser.replaces_word("new_group", "month_end").await;
+    browser.replaces_word("New", "Monthly").await;
+
+    adds_and_connects_by_pointer(&browser).await;
 
     // A circle is refused; nothing is changed.
     browser.draws("PERIOD_LOCK", "PERIOD_OPEN").await;
@@ -314,34 +318,11 @@ async fn a_month_end_is_built_from_nothing_by_pointer() {
     browser.close().await;
 }
 
-/// In the list twin, with keys alone. The first job of each pair is added; the second is what it waits for.
-#[tokio::test]
-async fn a_month_end_is_built_from_nothing_by_keyboard() {
-    let house = house_with_tables().await;
-    let browser = Browser::open("en-GB").await;
-    browser.log_in(&house.address, NAME, PASSWORD).await;
-    browser.opens_the_editor("#/editor").await;
+async fn connects_and_cuts_by_keyboard(browser: &Browser) {
     let press = async |css: &str| {
         browser.tab_to(css).await;
         browser.press(&[Key::Enter.into()]).await;
     };
-    press("[data-test=\"ed-view-list\"]").await;
-    for (job, _) in CLOSE {
-        press("[data-test=\"ed-add-job\"]").await;
-        browser.find("[data-test=\"ed-add\"]").await;
-        browser.tab_to("[data-test=\"ed-find\"]").await;
-        let routine = format!("sp_{}", job.to_lowercase());
-        browser.types(&routine).await;
-        press(&format!("[data-test=\"ed-routine-{routine}\"]")).await;
-        press("[data-test=\"ed-add-ok\"]").await;
-        let gone = "return !document.querySelector('[data-test=\"ed-add\"]')";
-        browser.until("the dialog closes", gone).await;
-        if job == "FX_LOAD" {
-            browser.tab_to("[data-test=\"ed-param-p_currency\"]").await;
-            browser.types("CNY").await;
-            browser.press(&[Key::Tab.into()]).await;
-        }
-    }
     // Each waits for the job that was chosen when it was added: the one before.
     browser.counts("8 jobs, 7 dependencies").await;
     for (job, parents) in CLOSE {
@@ -374,6 +355,37 @@ async fn a_month_end_is_built_from_nothing_by_keyboard() {
     browser.counts("7 jobs, 8 dependencies").await;
     press("[data-test=\"ed-undo\"]").await;
     browser.counts("8 jobs, 9 dependencies").await;
+}
+
+/// In the list twin, with keys alone. The first job of each pair is added; the second is what it waits for.
+#[tokio::test]
+async fn a_month_end_is_built_from_nothing_by_keyboard() {
+    let house = house_with_tables().await;
+    let browser = Browser::open("en-GB").await;
+    browser.log_in(&house.address, NAME, PASSWORD).await;
+    browser.opens_the_editor("#/editor").await;
+    let press = async |css: &str| {
+        browser.tab_to(css).await;
+        browser.press(&[Key::Enter.into()]).await;
+    };
+    press("[data-test=\"ed-view-list\"]").await;
+    for (job, _) in CLOSE {
+        press("[data-test=\"ed-add-job\"]").await;
+        browser.find("[data-test=\"ed-add\"]").await;
+        browser.tab_to("[data-test=\"ed-find\"]").await;
+        let routine = format!("sp_{}", job.to_lowercase());
+        browser.types(&routine).await;
+        press(&format!("[data-test=\"ed-routine-{routine}\"]")).await;
+        press("[data-test=\"ed-add-ok\"]").await;
+        let gone = "return !document.querySelector('[data-test=\"ed-add\"]')";
+        browser.until("the dialog closes", gone).await;
+        if job == "FX_LOAD" {
+            browser.tab_to("[data-test=\"ed-param-p_currency\"]").await;
+            browser.types("CNY").await;
+            browser.press(&[Key::Tab.into()]).await;
+        }
+    }
+    connects_and_cuts_by_keyboard(&browser).await;
     for theme in [Theme::Dark, Theme::Light] {
         browser.likes(theme).await;
         browser.must_be_accessible(&format!("the list ({theme:?})")).await;

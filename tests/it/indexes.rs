@@ -24,7 +24,8 @@ const GROWS: [&str; 8] = [
 ];
 
 /// What the sources put in place of names in braces, or append.
-const STANDS_FOR: [(&str, &str); 22] = [
+const STANDS_FOR: [(&str, &str); 23] = [
+    ("{MARK}", "m.attempt AS mark_attempt"),
     ("{whose}", " AND group_code IN ('g1', 'g2')"),
     ("{CHANGED}", "l.log_id AS log_id, q.job_code AS job_code, b.status AS status"),
     ("{PULSE}", "batch_id, status"),

@@ -8,7 +8,7 @@ use crate::util::bench::Bench;
 use procession::domain::job::application::spark::SparkOptions;
 use procession::domain::job::application::{ApplicationCall, application_key};
 use procession::domain::job::body::HttpHost;
-use procession::domain::job::outcome::{AttemptEnd, Stream};
+use procession::domain::job::outcome::AttemptEnd;
 use procession::handler::{StopReason, StoredApplication};
 use std::collections::BTreeMap;
 use std::process::Command;
