@@ -237,6 +237,23 @@ async fn adds_and_connects_by_pointer(browser: &Browser) {
     browser.counts("8 jobs, 9 dependencies").await;
 }
 
+async fn deletes_an_arrow_by_pointer(browser: &Browser) {
+    // An arrow is chosen and deleted, and comes back.
+    browser.place_of("POST_GL").await;
+    browser.place_of("TRIAL_BALANCE").await;
+    let (a, b) = (browser.place_again("POST_GL").await, browser.place_again("TRIAL_BALANCE").await);
+    browser.clicks_at(((a.0 + b.0) / 2.0, (a.1 + b.1) / 2.0), 1).await;
+    browser.press(&[Key::Delete.into()]).await;
+    browser.counts("8 jobs, 8 dependencies").await;
+    browser.click("[data-test=\"ed-undo\"]").await;
+    browser.counts("8 jobs, 9 dependencies").await;
+    browser.click("[data-test=\"ed-redo\"]").await;
+    browser.counts("8 jobs, 8 dependencies").await;
+    browser.clicks_at(browser.place_of("POST_GL").await, 1).await;
+    browser.press(&[Key::Control.into(), 'z']).await;
+    browser.counts("8 jobs, 9 dependencies").await;
+}
+
 #[tokio::test]
 async fn a_month_end_is_built_from_nothing_by_pointer() {
     let house = house_with_tables().await;
@@ -260,20 +277,7 @@ async fn a_month_end_is_built_from_nothing_by_pointer() {
         .await;
     browser.picture("editor-3-refused").await;
 
-    // An arrow is chosen and deleted, and comes back.
-    browser.place_of("POST_GL").await;
-    browser.place_of("TRIAL_BALANCE").await;
-    let (a, b) = (browser.place_again("POST_GL").await, browser.place_again("TRIAL_BALANCE").await);
-    browser.clicks_at(((a.0 + b.0) / 2.0, (a.1 + b.1) / 2.0), 1).await;
-    browser.press(&[Key::Delete.into()]).await;
-    browser.counts("8 jobs, 8 dependencies").await;
-    browser.click("[data-test=\"ed-undo\"]").await;
-    browser.counts("8 jobs, 9 dependencies").await;
-    browser.click("[data-test=\"ed-redo\"]").await;
-    browser.counts("8 jobs, 8 dependencies").await;
-    browser.clicks_at(browser.place_of("POST_GL").await, 1).await;
-    browser.press(&[Key::Control.into(), 'z']).await;
-    browser.counts("8 jobs, 9 dependencies").await;
+    deletes_an_arrow_by_pointer(&browser).await;
 
     // A job that is written in the YAML is in the picture, and goes from the YAML when it is deleted there.
     browser.clicks_at(browser.place_of("PERIOD_OPEN").await, 1).await;
