@@ -62,8 +62,14 @@ const STANDS_FOR: [(&str, &str); 23] = [
 ];
 
 /// What may walk: the newest first, and no more than are asked for.
-const NEWEST_FIRST: [&str; 3] =
-    ["ORDER BY batch_id DESC LIMIT", "ORDER BY audit_id DESC LIMIT", " ORDER BY id DESC LIMIT"];
+const NEWEST_FIRST: [&str; 6] = [
+    "ORDER BY batch_id DESC LIMIT",
+    "ORDER BY b.batch_id DESC LIMIT",
+    "ORDER BY b.batch_id DESC, q.queue_id LIMIT",
+    "ORDER BY q.batch_id DESC, q.queue_id LIMIT",
+    "ORDER BY audit_id DESC LIMIT",
+    " ORDER BY id DESC LIMIT",
+];
 
 /// Values by the name of the column they are compared with; times and all else are recognised.
 const VALUES: [(&str, &str); 11] = [
