@@ -164,7 +164,7 @@ impl Browser {
         let said = self.find("[data-test=\"ed-ok\"]").await.text().await.expect("a text");
         assert_eq!(said, "No faults: 1 group, 8 jobs, 9 dependencies");
         press("[data-test=\"ed-preflight\"]").await;
-        let asked = "return /1 data source asked, 8 calls/.test(\
+        let asked = "return /Sources asked: 1; calls found: 0; faults: 0/.test(\
                      document.querySelector('[data-test=\"ed-result\"]').innerText)";
         self.until("the check against the source", asked).await;
         press("[data-test=\"ed-diff\"]").await;

@@ -510,7 +510,7 @@ export default {
   'def.download': 'Save as a file',
   'def.check': 'Check',
   'def.connect': 'Check on the sources',
-  'def.connected': '{sources} sources asked, {calls} calls found, {errors} faults',
+  'def.connected': 'Sources asked: {sources}; calls found: {calls}; faults: {errors}',
   'def.look': 'What would change?',
   'def.text_diff': 'Lines',
   'def.apply': 'Store',
