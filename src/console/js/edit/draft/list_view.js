@@ -14,6 +14,7 @@ export function mountList(on) {
       const focused = el.contains(document.activeElement) ? document.activeElement.dataset.test : null;
       const place = focused ? stops(el).indexOf(document.activeElement) : -1;
       const codes = jobs.map((job) => job.code);
+      const choices = [...el.querySelectorAll('select')].filter((picker) => picker.value);
       put(
         el,
         jobs.length
@@ -23,6 +24,11 @@ export function mountList(on) {
             )
           : h('p.muted', t('ed.nothing')),
       );
+      // A job that is chosen and not connected yet stays chosen: the list is drawn again a moment after each change.
+      for (const { dataset, value } of choices) {
+        const again = el.querySelector(`select[data-test="${CSS.escape(dataset.test)}"]`);
+        if (again && [...again.options].some((option) => option.value === value)) again.value = value;
+      }
       // The keyboard stays where it was; where that is gone, at what has come in its place.
       if (focused) {
         (el.querySelector(`[data-test="${CSS.escape(focused)}"]`) ?? stops(el)[place])?.focus();
