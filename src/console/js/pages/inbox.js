@@ -39,8 +39,8 @@ const mark = (row, said) =>
 export async function mount(el, ctx) {
   ctx.title(t('nav.inbox'));
   const me = store.session.user.display_name || store.session.user.name;
-  const wish = { state: 'open', days: '30', group: '', assignee: '' };
-  for (const name of Object.keys(wish)) wish[name] = ctx.query?.get(name) || wish[name];
+  const filters = { state: 'open', days: '30', group: '', assignee: '' };
+  for (const name of Object.keys(filters)) filters[name] = ctx.query?.get(name) || filters[name];
   const chosen = new Set();
   const host = h('div');
   const bar = h('div.selection', { hidden: true, role: 'region', 'aria-label': t('act.bulk') });
@@ -48,8 +48,8 @@ export async function mount(el, ctx) {
   let turn = 0;
 
   const change = (next) => {
-    Object.assign(wish, next);
-    ctx.setQuery?.(wish);
+    Object.assign(filters, next);
+    ctx.setQuery?.(filters);
     chosen.clear();
     load();
   };
@@ -60,14 +60,14 @@ export async function mount(el, ctx) {
       'div.dg-tools',
       segmented({
         label: t('inbox.state'),
-        value: wish.state,
+        value: filters.state,
         test: 'inbox-state',
         options: ['open', 'acknowledged', 'all'].map((state) => [state, t(`inbox.${state}`)]),
         onchange: (state) => change({ state }),
       }),
       select({
         label: t('inbox.assignee'),
-        value: wish.assignee,
+        value: filters.assignee,
         test: 'inbox-assignee',
         options: [
           ['', t('inbox.anybody')],
@@ -77,14 +77,14 @@ export async function mount(el, ctx) {
       }),
       select({
         label: t('sf.group'),
-        value: wish.group,
+        value: filters.group,
         test: 'inbox-group',
         options: [['', t('cal.all_groups')], ...groups.map((one) => [one.code ?? one.group, one.code ?? one.group])],
         onchange: (group) => change({ group }),
       }),
       select({
         label: t('in.days'),
-        value: wish.days,
+        value: filters.days,
         test: 'inbox-days',
         options: ['1', '7', '30', '92'].map((n) => [n, t('in.days_n', { n: Number(n) })]),
         onchange: (days) => change({ days }),
@@ -94,7 +94,7 @@ export async function mount(el, ctx) {
     host,
   );
 
-  const read = () => api.get('/failures', { ...wish, group: wish.group || undefined, limit: 500 });
+  const read = () => api.get('/failures', { ...filters, group: filters.group || undefined, limit: 500 });
   async function load() {
     const mine = ++turn;
     drawBar();
@@ -144,8 +144,8 @@ export async function mount(el, ctx) {
         onSelect: drawBar,
         onOpen: (row) => go(jobHref(row)),
         empty: empty({
-          title: t(wish.state === 'open' ? 'inbox.none' : 'inbox.none_there'),
-          lead: t(wish.state === 'open' ? 'inbox.none_lead' : 'inbox.none_there_lead'),
+          title: t(filters.state === 'open' ? 'inbox.none' : 'inbox.none_there'),
+          lead: t(filters.state === 'open' ? 'inbox.none_lead' : 'inbox.none_there_lead'),
         }),
         columns: columns(),
       }).el,

@@ -15,48 +15,48 @@ const ORDERS = ['slowest', 'flakiest', 'failures'];
 
 export async function mount(el, ctx) {
   ctx.title?.(t('in.title'));
-  const wish = { view: 'deadlines', hours: '24', days: '30', order: 'slowest', group: '' };
-  for (const key of Object.keys(wish)) wish[key] = ctx.query?.get(key) || wish[key];
-  if (!VIEWS.some(([key]) => key === wish.view)) wish.view = 'deadlines';
-  if (!ORDERS.includes(wish.order)) wish.order = 'slowest';
+  const filters = { view: 'deadlines', hours: '24', days: '30', order: 'slowest', group: '' };
+  for (const key of Object.keys(filters)) filters[key] = ctx.query?.get(key) || filters[key];
+  if (!VIEWS.some(([key]) => key === filters.view)) filters.view = 'deadlines';
+  if (!ORDERS.includes(filters.order)) filters.order = 'slowest';
   const tools = h('div.dg-tools');
   const host = h('div');
   const groups = h('span');
   let turn = 0;
   const change = (next) => {
-    Object.assign(wish, next);
-    ctx.setQuery?.(wish);
+    Object.assign(filters, next);
+    ctx.setQuery?.(filters);
     drawTools();
     load();
   };
   const views = segmented({
     label: t('in.view'),
-    value: wish.view,
+    value: filters.view,
     test: 'in-view',
     options: VIEWS.map(([key, mark]) => [key, t(`in.${key}`), mark]),
     onchange: (view) => change({ view }),
   });
   const period = () =>
-    wish.view === 'deadlines'
+    filters.view === 'deadlines'
       ? select({
           label: t('in.hours'),
-          value: wish.hours,
+          value: filters.hours,
           test: 'in-hours',
           options: ['6', '24', '72', '168'].map((n) => [n, t('in.hours_n', { n: Number(n) })]),
           onchange: (hours) => change({ hours }),
         })
       : select({
           label: t('in.days'),
-          value: wish.days,
+          value: filters.days,
           test: 'in-days',
           options: ['7', '30', '92', '400'].map((n) => [n, t('in.days_n', { n: Number(n) })]),
           onchange: (days) => change({ days }),
         });
   const order = () =>
-    wish.view === 'jobs' &&
+    filters.view === 'jobs' &&
     select({
       label: t('in.order'),
-      value: wish.order,
+      value: filters.order,
       test: 'in-order',
       options: ORDERS.map((key) => [key, t(`in.${key}`)]),
       onchange: (next) => change({ order: next }),
@@ -84,7 +84,7 @@ export async function mount(el, ctx) {
         groups,
         select({
           label: t('sf.group'),
-          value: wish.group,
+          value: filters.group,
           test: 'in-group',
           options: [['', t('cal.all_groups')], ...all.map((one) => [one.code ?? one.group, one.code ?? one.group])],
           onchange: (group) => change({ group }),
@@ -94,21 +94,21 @@ export async function mount(el, ctx) {
     .catch(() => {});
 
   const read = () => {
-    const group = wish.group || undefined;
-    if (wish.view === 'deadlines') return api.get('/insights/deadlines', { hours: wish.hours, group });
-    if (wish.view === 'jobs')
-      return api.get('/insights/jobs', { days: wish.days, order: wish.order, limit: 50, group });
-    return api.get('/insights/groups', { days: wish.days, group });
+    const group = filters.group || undefined;
+    if (filters.view === 'deadlines') return api.get('/insights/deadlines', { hours: filters.hours, group });
+    if (filters.view === 'jobs')
+      return api.get('/insights/jobs', { days: filters.days, order: filters.order, limit: 50, group });
+    return api.get('/insights/groups', { days: filters.days, group });
   };
   async function load() {
     const mine = ++turn;
-    const draw = { deadlines: deadlines, jobs, groups: groupRates }[wish.view];
-    await shown(host, read, (got) => (mine === turn ? draw(got, wish) : undefined));
+    const draw = { deadlines: deadlines, jobs, groups: groupRates }[filters.view];
+    await shown(host, read, (got) => (mine === turn ? draw(got, filters) : undefined));
   }
   await load();
   const end = poll(async () => {
     const mine = turn;
-    if (wish.view !== 'deadlines' || host.contains(document.activeElement)) return;
+    if (filters.view !== 'deadlines' || host.contains(document.activeElement)) return;
     const got = await read();
     if (mine === turn) put(host, deadlines(got));
   }, 30000);
