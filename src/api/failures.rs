@@ -191,7 +191,9 @@ async fn mark_failure(
     check_texts(&body)?;
     let now = authorize::now(&ask).await?;
     let mut tx = authorize::begin(&ask).await?;
-    // Read within the transaction, so that a rerun in between is noticed.
+    // First, so that a rerun in between is noticed, and of two who write at once neither takes away
+    // what the other wrote.
+    store::batch::lock_batch(&mut tx, batch.batch_id).await?;
     let code = seen.job_code;
     let row = store::queue::of_job(&mut tx, batch.batch_id, &code).await?;
     let row = row.ok_or_else(|| Problem::not_found(format!("job {code}")))?;
